@@ -1,0 +1,176 @@
+# make            build/incipit                    make serve      install what is missing, build, serve a model
+# make test       everything CI runs               make test-long  the same and the long tests
+# make unit ONLY=model/text    the test programs whose path holds this text
+# make SAN=address|undefined|thread test           the same under a sanitizer
+# make tidy       format, includes, names, tables  make format     lay the sources out
+# make bench      throughput of the default model  make setup      only the installing part of serve
+#
+# Object files stand in $(BUILD)/<variant>/: release, checked (tests: invariants on) or the sanitizer's name.
+
+BUILD ?= build
+MODEL ?= smollm2
+ONLY ?=
+ARGS ?=
+SAN ?=
+CHECKED ?=
+
+ifneq ($(filter-out address undefined thread,$(SAN)),)
+$(error SAN is "$(SAN)"; it must be address, undefined or thread)
+endif
+
+VARIANT := $(or $(SAN),$(if $(CHECKED),checked,release))
+OUT := $(BUILD)/$(VARIANT)
+BINARY := $(if $(filter release,$(VARIANT)),$(BUILD)/incipit,$(OUT)/incipit)
+
+ifeq ($(MAKELEVEL)$(filter -j% --jobserver%,$(MAKEFLAGS)),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
+endif
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.SUFFIXES:
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+# ---- compiler ----
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+PACKAGES := libmicrohttpd libcjson libxxhash libpcre2-8 libutf8proc yaml-0.1
+PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lpthread -lm
+TEST_LIBS := $(shell pkg-config --libs check 2>/dev/null)
+
+WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes -Wstrict-prototypes -Wwrite-strings -Wvla -Werror
+SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
+ifeq ($(SAN),undefined)
+SANITIZE += -fno-sanitize-recover=all
+endif
+BASE_CFLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -D_GNU_SOURCE -O3 -g -fPIE $(WARNINGS) -ffp-contract=off \
+	$(SANITIZE) $(if $(filter-out release,$(VARIANT)),-DCHECKED=1) -I. $(PACKAGE_CFLAGS) $(CFLAGS)
+BASE_LDFLAGS := -pie $(SANITIZE) -Wl,--as-needed $(LDFLAGS)
+
+# Wide registers exist in variant files only; which of them runs is chosen at run time.
+X86 := $(filter x86_64% amd64%,$(shell $(CC) -dumpmachine 2>/dev/null))
+AVX2_CFLAGS := -mavx2 -mfma -mf16c
+AVX512_CFLAGS := -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c -mprefer-vector-width=512
+variant_cflags = $(if $(filter %_avx2.c,$1),$(AVX2_CFLAGS))$(if $(filter %_avx512.c,$1),$(AVX512_CFLAGS))
+
+# ---- floors: one library each, so that a test links only what its floor may see ----
+
+sources = $(filter-out server/main.c $(if $(X86),,%_avx2.c %_avx512.c),$(sort $(wildcard $(addsuffix /*.c,$1))))
+objects = $(patsubst %.c,$(OUT)/%.o,$1)
+
+FLOORS := base kernels model cache api server
+base_SOURCES := $(call sources,kernels/base)
+kernels_SOURCES := $(call sources,kernels kernels/cpu)
+model_SOURCES := $(call sources,model model/weights model/arch model/text)
+cache_SOURCES := $(call sources,cache cache/tier)
+api_SOURCES := $(call sources,api api/endpoint api/output)
+server_SOURCES := $(call sources,server server/net server/engine)
+library = $(patsubst %,$(OUT)/lib%.a,$1)
+
+SUPPORT_SOURCES := $(sort $(wildcard tests/support/*.c))
+
+kernels_SEES := kernels base
+model_SEES := model kernels base
+cache_SEES := cache kernels base
+api_SEES := api model kernels base
+server_SEES := server api model cache kernels base
+
+# ---- test programs ----
+
+TEST_SOURCES := $(sort $(shell find tests/unit tests/kernels tests/conformance -name '*_test.c' 2>/dev/null))
+TESTS := $(patsubst %.c,$(OUT)/%,$(TEST_SOURCES))
+SELECTED := $(foreach test,$(TESTS),$(if $(findstring $(ONLY),$(test)),$(test)))
+
+# What a test may see, by its path.
+sees = $(call library,$(or \
+	$(if $(filter tests/unit/kernels/base/%,$1),base), \
+	$(if $(filter tests/unit/kernels/%,$1),$(kernels_SEES)), \
+	$(if $(filter tests/unit/model/% tests/kernels/%,$1),$(model_SEES)), \
+	$(if $(filter tests/unit/cache/%,$1),$(cache_SEES)), \
+	$(if $(filter tests/unit/api/%,$1),$(api_SEES)), \
+	$(server_SEES)))
+# Sources beside a test that are not programs themselves belong to each program there.
+beside = $(filter-out %_test.c tests/unit/main.c,$(wildcard $(dir $1)*.c))
+
+# ---- what to build ----
+
+.PHONY: all tests unit test test-long serve setup bench format tidy clean
+all: $(BINARY)
+tests: $(TESTS)
+
+$(BINARY): $(OUT)/server/main.o $(call library,$(server_SEES))
+	@echo "LD  $@"
+	@$(CC) $(BASE_CFLAGS) $(BASE_LDFLAGS) $^ $(LIBS) -o $@
+
+# The command line is part of what an object depends on: another compiler or other flags rebuild it.
+$(OUT)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(CC) $(BASE_CFLAGS) $(BASE_LDFLAGS) $(LIBS)' | cmp -s - $@ || echo '$(CC) $(BASE_CFLAGS) $(BASE_LDFLAGS) $(LIBS)' > $@
+.PHONY: FORCE
+
+$(OUT)/%.o: %.c $(OUT)/flags
+	@mkdir -p $(@D)
+	@echo "CC  $<"
+	@$(CC) $(BASE_CFLAGS) $(call variant_cflags,$<) -include kernels/base/banned.h -MMD -MP -c $< -o $@
+
+# The list of members is a file too, so that a deleted source leaves its library.
+define floor
+$(OUT)/lib$1.a: $$(call objects,$$($1_SOURCES)) $(OUT)/$1.members
+	@rm -f $$@
+	@$$(AR) qcsD $$@ $$(filter %.o,$$^)
+$(OUT)/$1.members: FORCE
+	@mkdir -p $$(@D)
+	@echo '$$($1_SOURCES)' | cmp -s - $$@ || echo '$$($1_SOURCES)' > $$@
+endef
+$(foreach name,$(FLOORS) SUPPORT,$(eval $(call floor,$(name))))
+
+define test_program
+$(patsubst %.c,$(OUT)/%,$1): $(call objects,$1 $(call beside,$1) tests/unit/main.c) $(OUT)/libSUPPORT.a $(call sees,$1)
+	@echo "LD  $$@"
+	@$$(CC) $$(BASE_CFLAGS) $$(BASE_LDFLAGS) $$^ $$(TEST_LIBS) $$(LIBS) -o $$@
+endef
+$(foreach source,$(TEST_SOURCES),$(eval $(call test_program,$(source))))
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)
+
+# ---- what to run ----
+
+ifneq ($(if $(CHECKED)$(SAN),yes),)
+unit: $(SELECTED)
+	@BUILD=$(BUILD) OUT=$(OUT) scripts/run_tests.sh $(SELECTED)
+else
+unit:
+	@$(MAKE) CHECKED=1 unit
+endif
+
+setup:
+	@scripts/setup.sh serve $(MODEL)
+
+serve:
+	@scripts/setup.sh serve $(MODEL)
+	@$(MAKE) all
+	@exec $(BUILD)/incipit serve --model $(MODEL) $(ARGS)
+
+test:
+	@scripts/setup.sh test
+	+@BUILD=$(BUILD) SAN=$(SAN) scripts/test.sh
+
+test-long:
+	@scripts/setup.sh test
+	+@BUILD=$(BUILD) SAN=$(SAN) scripts/test.sh --long
+
+bench:
+	@scripts/setup.sh serve $(MODEL)
+	@$(MAKE) all
+	@$(BUILD)/incipit bench --model $(MODEL) $(ARGS)
+
+format:
+	@scripts/format.sh
+
+tidy:
+	@BUILD=$(BUILD) scripts/tidy.sh
+
+clean:
+	rm -rf $(BUILD)
