@@ -17,9 +17,9 @@ struct arena {
 };
 
 void *arena_take(struct arena *arena, size_t bytes);
-void *arena_array(struct arena *arena, size_t count, size_t bytes); /* overflow-checked count * bytes */
+void *arena_array(struct arena *arena, size_t count, size_t bytes);    /* overflow-checked count * bytes */
 char *arena_copy(struct arena *arena, const char *bytes, size_t size); /* NUL-terminated copy */
-void arena_reset(struct arena *arena); /* everything ends; keeps one chunk for reuse */
-void arena_free(struct arena *arena);  /* everything ends; nothing is kept */
+void arena_reset(struct arena *arena);                                 /* everything ends; keeps one chunk for reuse */
+void arena_free(struct arena *arena);                                  /* everything ends; nothing is kept */
 
 #endif

@@ -30,8 +30,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-enum status thread_start(const char *name, thread_body *body, void *context, struct thread *thread,
-                         struct error *error)
+enum status thread_start(const char *name, thread_body *body, void *context, struct thread *thread, struct error *error)
 {
     struct start *start = malloc(sizeof(*start));
     if (start == NULL)
