@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Installs what is missing, and nothing else: a second run finds everything there and touches no network.
+#
+#     scripts/setup.sh serve [MODEL]    compiler, libraries and a model: a name of scripts/models.txt, or a file
+#     scripts/setup.sh test             the same with the default model, and what the tests need
+set -euo pipefail
+. "$(dirname "$0")/paths.sh"
+
+build_packages="gcc libc6-dev make pkgconf libmicrohttpd-dev libcjson-dev libxxhash-dev libpcre2-dev libutf8proc-dev
+    libyaml-dev"
+model_packages="python3-minimal python3-pip ca-certificates"
+test_packages="check binutils clang-format-14"
+
+purpose=${1:-}
+model=${2:-smollm2}
+case "$purpose" in
+    serve) packages="$build_packages $model_packages" ;;
+    test) packages="$build_packages $model_packages $test_packages" ;;
+    *) die "usage: setup.sh serve [MODEL] | setup.sh test" ;;
+esac
+
+missing_packages() {
+    local package
+    for package in $packages; do
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+    done
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "installing packages needs root, and there is no sudo here; as root, run: apt-get install $missing"
+    fi
+}
+
+install_packages() {
+    if ! command -v dpkg-query >/dev/null; then
+        echo "setup: this is not Debian; the build needs these packages of it, under their names here: "$packages
+        return
+    fi
+    missing=$(missing_packages | paste -sd ' ')
+    [ -n "$missing" ] || return 0
+    echo "setup: installing $missing"
+    as_root apt-get update
+    # shellcheck disable=SC2086 # a list of words
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing
+    missing=$(missing_packages | paste -sd ' ')
+    [ -z "$missing" ] || die "these packages are still missing after the installation: $missing"
+}
+
+install_test_packages() {
+    local folder work
+    folder=$(test_packages_dir)
+    [ ! -d "$folder" ] || return 0
+    echo "setup: installing the Python packages of the tests"
+    mkdir -p "$(dirname "$folder")"
+    work=$(mktemp -d "$folder.XXXXXX")
+    if ! "$PYTHON" -m pip --disable-pip-version-check install --quiet --no-cache-dir --no-deps --target "$work" \
+        --requirement "$TEST_PACKAGES"; then
+        rm -rf "$work"
+        die "the Python packages of the tests could not be installed"
+    fi
+    mv -T "$work" "$folder" 2>/dev/null || rm -rf "$work" # another run was first
+}
+
+install_packages
+if model_column "$model" 1 >/dev/null; then
+    "$(dirname "$0")/fetch_model.sh" "$model"
+elif [ ! -f "$model" ]; then
+    die "model \"$model\" is neither a file nor one of: $(model_names | paste -sd ' ')"
+fi
+[ "$purpose" != test ] || install_test_packages
+echo "setup: everything is there"

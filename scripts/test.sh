@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# `make test`: builds the programs with their invariants on (or under $SAN), then runs the checks of the tree, the unit,
+# kernel and conformance programs and the end-to-end scripts. `--long` adds tests/long and the long variants.
+# Scripts find the server's binary in $INCIPIT_BINARY and the model in $INCIPIT_MODEL.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/paths.sh
+
+BUILD=${BUILD:-build}
+SAN=${SAN:-}
+export OUT=$BUILD/${SAN:-checked}
+export INCIPIT_BINARY=${INCIPIT_BINARY:-$PWD/$OUT/incipit}
+case "$BUILD" in /*) INCIPIT_BINARY=$OUT/incipit ;; esac
+export INCIPIT_MODEL=${INCIPIT_MODEL:-$(model_file smollm2)}
+export PYTHON PYTHONDONTWRITEBYTECODE=1
+PYTHONPATH=$PWD:$(test_packages_dir)
+export PYTHONPATH
+
+# Leak reports and races end a program with an error, which fails its test.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
+
+if ! make BUILD="$BUILD" SAN="$SAN" CHECKED=1 all tests; then
+    echo "FAILED build"
+    echo "0 passed, 1 failed"
+    exit 1
+fi
+
+shopt -s nullglob globstar
+programs=(scripts/tidy.sh)
+for source in tests/unit/**/*_test.c tests/kernels/*_test.c tests/conformance/*_test.c; do
+    programs+=("$OUT/${source%.c}")
+done
+# Names that begin with an underscore are helpers.
+folders=(tests/e2e)
+[ "${1:-}" != --long ] || folders+=(tests/long)
+for folder in "${folders[@]}"; do
+    for script in "$folder"/[!_]*.py "$folder"/[!_]*.sh; do
+        programs+=("$script")
+    done
+done
+scripts/run_tests.sh "$@" "${programs[@]}"
