@@ -66,7 +66,7 @@ kernels_SOURCES := $(call sources,kernels kernels/cpu)
 model_SOURCES := $(call sources,model model/weights model/arch model/text)
 cache_SOURCES := $(call sources,cache cache/tier)
 api_SOURCES := $(call sources,api api/endpoint api/output)
-server_SOURCES := $(call sources,server server/net server/engine)
+server_SOURCES := $(call sources,server server/command server/net server/engine)
 library = $(patsubst %,$(OUT)/lib%.a,$1)
 
 SUPPORT_SOURCES := $(sort $(wildcard tests/support/*.c))

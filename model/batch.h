@@ -1,0 +1,51 @@
+/* One step of the model: rows of several sequences, in; a token for each row that samples, out.
+ *
+ * A batch is filled by the engine, submitted, and stays untouched until it was collected:
+ *
+ *     model_step_submit(model, &batch);
+ *     status = model_step_collect(model, results);      // (batch.sample_count)
+ *
+ * Results depend only on each sequence's ids and positions, never on what else is in the batch (kernels.h). */
+#ifndef MODEL_BATCH_H
+#define MODEL_BATCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/base/status.h"
+#include "kernels/kernels.h"
+
+struct model;
+
+/* `count` consecutive tokens of a sequence. KV of all positions before `position` has been written to `pages`. */
+struct batch_sequence {
+    const int32_t *ids; /* (count) */
+    uint32_t count;
+    uint32_t position;                    /* of ids[0] */
+    const uint32_t *pages[KV_GROUPS_MAX]; /* per group: page of positions [i*page_tokens, (i+1)*page_tokens) at [i] */
+    /* Draws after the last row. NULL: this run needs no logits (a prefill chunk that is not the last). With
+     * `sample_count` > 1 the same logits are drawn from several times (choices that share a prompt). */
+    const struct sample_row *sample; /* (sample_count) */
+    uint32_t sample_count;
+};
+
+struct batch {
+    const struct batch_sequence *sequences; /* (sequence_count) */
+    uint32_t sequence_count;
+    /* Looked at between layers; true makes the step end early with STATUS_CANCELLED: nothing was sampled, and the rows'
+     * KV is to be written again. NULL: never. */
+    const atomic_bool *abandon;
+};
+
+void model_step_submit(struct model *model, const struct batch *batch);
+/* Waits for the step. results[i] belongs to the i-th draw, counting sequences in order and draws in each. */
+enum status model_step_collect(struct model *model, struct sample_result *results /* (sum of sample_count) */);
+
+/* The raw logits of the last row of the i-th sequence that sampled in the step just collected, before penalties:
+ * (vocabulary), valid until the next submit. NULL unless model_keep_logits was switched on (tests and evaluation: it
+ * costs a copy). */
+void model_keep_logits(struct model *model, bool keep);
+const float *model_logits(const struct model *model, uint32_t index);
+
+#endif

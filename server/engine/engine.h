@@ -1,0 +1,80 @@
+/* The engine: one thread that owns the model, the cache and every sequence; requests in, events out.
+ *
+ *     engine_open -> the loop thread and the prepare thread run
+ *     engine_submit(call) -> a request handle; prepare renders and tokenizes it, checks that it can ever fit, queues it
+ *     engine_request_take: its events, in order (api.h), after `wake` was called; ends with END or ERROR
+ *     engine_request_release: done with it, at any time; a request that has not ended is cancelled by it
+ *     engine_close: everything still running ends with an ERROR event
+ *
+ * Handles may be used from any thread, each by one thread at a time. `wake` is called from the engine's or the prepare
+ * thread whenever events were added to a mailbox that was empty; it must not block nor call the engine back.
+ *
+ * A request that stops being taken from: its mailbox is bounded (bytes); when it is full the request ends with an error.
+ * The engine never waits for a reader. */
+#ifndef SERVER_ENGINE_ENGINE_H
+#define SERVER_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "kernels/base/status.h"
+#include "model/model.h"
+#include "model/text/chat_template.h"
+#include "model/text/tokenizer.h"
+
+struct engine;
+struct engine_request;
+
+struct engine_args {
+    struct model *model;                       /* used by the engine thread alone from now on */
+    const struct tokenizer *tokenizer;
+    const struct chat_template *chat_template; /* NULL: chat requests are refused with the reason */
+    uint32_t sequences_max;                    /* running at once */
+    uint32_t prefill_chunk;                    /* prompt tokens a step at most */
+    uint32_t step_ms;                          /* time a step should take; the prefill chunk adapts; 0: no adaption */
+    uint32_t queue_max;                        /* requests waiting; more are refused with STATUS_BUSY */
+    bool prefix_cache;
+    const char *model_id;                      /* for errors */
+};
+
+enum status engine_open(const struct engine_args *args, struct engine **out, struct error *error);
+void engine_close(struct engine *engine);
+
+typedef void engine_wake(void *context);
+
+/* Takes the call (also on failure). `request_id` is copied: it names the request in the log. */
+enum status engine_submit(struct engine *engine, struct api_call *call, const char *request_id, engine_wake *wake,
+                          void *wake_context, struct engine_request **out, struct error *error);
+/* The call, borrowed while the handle is held. */
+const struct api_call *engine_request_call(const struct engine_request *request);
+/* The next event; false: none now. What it points to is borrowed until the next take or the release. */
+bool engine_request_take(struct engine_request *request, struct api_event *event);
+/* Asks for an early end; an ERROR event with STATUS_CANCELLED follows. Blocks and slots are free within a step. */
+void engine_request_cancel(struct engine_request *request);
+/* After it returns `wake` is not called any more. */
+void engine_request_release(struct engine_request *request);
+
+/* What is going on, for /health, the log and tests. */
+struct engine_status {
+    uint32_t running; /* sequences with a lease */
+    uint32_t waiting; /* requests accepted, not started; being prepared counts */
+    uint32_t pages_total;
+    uint32_t pages_free;
+    uint32_t pages_leased;
+    uint32_t pages_cached;
+    uint64_t requests;
+    uint64_t prompt_tokens;
+    uint64_t cached_tokens;
+    uint64_t computed_tokens; /* rows prefilled, recomputation included */
+    uint64_t generated_tokens;
+    uint64_t preemptions;
+    uint64_t evicted_blocks;
+    uint64_t steps;
+    uint64_t last_step_ns; /* clock_ns of the last finished step */
+};
+
+struct engine_status engine_status(struct engine *engine);
+
+#endif

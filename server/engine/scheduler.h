@@ -1,0 +1,56 @@
+/* Who runs in the next step, and how many tokens each: pure, state in, plan out; no clock, no model, no cache.
+ *
+ * Rules, in order:
+ *   1. Every sequence that is decoding gets its one row (or is preempted by rule 4).
+ *   2. Prefilling sequences, oldest first, share what is left of the row budget: min(prefill_chunk, tokens that fit the
+ *      time budget at the measured speed, rows_max - decoding rows), at least one block when anything is prefilling.
+ *   3. Waiting requests are admitted in order of arrival while a slot and pages for their prompt are there; one that is held back by a prefix in
+ *      flight does not keep the later ones from starting, but none overtakes for lack of pages (no starvation).
+ *   4. When a running sequence needs a page and the pool has none, the youngest running sequence is preempted: its lease
+ *      is released (its blocks stay cached as long as they can) and it goes back to the head of the queue. Never the oldest. */
+#ifndef SERVER_ENGINE_SCHEDULER_H
+#define SERVER_ENGINE_SCHEDULER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct scheduler_limits {
+    uint32_t sequences_max;
+    uint32_t rows_max;      /* of a step */
+    uint32_t prefill_chunk; /* prompt rows of a step */
+    uint32_t block_tokens;
+    uint32_t step_ms; /* 0: no time budget */
+};
+
+enum scheduler_phase { SCHEDULER_WAITING, SCHEDULER_PREFILL, SCHEDULER_DECODE };
+
+/* One sequence as the scheduler sees it. The array is in order of arrival. */
+struct scheduler_sequence {
+    enum scheduler_phase phase;
+    uint32_t rows_left;    /* prompt rows still to compute (after the cache hit); DECODE: 1 */
+    uint32_t pages_needed; /* pages to take from the pool to run all of rows_left (WAITING, PREFILL) or the next row */
+    uint32_t tail_room;    /* rows that fit the pages it already holds */
+    uint32_t pages_held;   /* that a preemption would make available, at least */
+    bool held_back;        /* WAITING: a prefix that it shares is being computed */
+};
+
+struct scheduler_state {
+    const struct scheduler_sequence *sequences; /* (count), oldest first */
+    uint32_t count;
+    uint32_t pages_available; /* free or evictable now */
+    double rows_per_ms;       /* measured speed of prefill rows; 0: not known yet */
+    double decode_ms;         /* what the decoding rows of this step are expected to take */
+};
+
+enum scheduler_action { SCHEDULER_IDLE, SCHEDULER_RUN, SCHEDULER_ADMIT, SCHEDULER_PREEMPT };
+
+struct scheduler_decision {
+    enum scheduler_action action; /* ADMIT: acquire a lease, then run `rows`, which may be 0 */
+    uint32_t rows;
+};
+
+/* Fills decisions[i] for sequences[i]. */
+void scheduler_plan(const struct scheduler_limits *limits, const struct scheduler_state *state,
+                    struct scheduler_decision *decisions /* (count) */);
+
+#endif

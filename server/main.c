@@ -1,0 +1,92 @@
+/* incipit COMMAND [OPTIONS]: finds the command, reads its options, runs it. Exit status: 0; 1 when the command failed; 2
+ * when the command line is wrong. */
+#include <signal.h>
+
+#include "kernels/base/log.h"
+#include "server/command/command.h"
+
+static void print_overview(FILE *out)
+{
+    fputs("Incipit serves language models and keeps what it computed for the beginnings of prompts.\n\n"
+          "usage: incipit COMMAND [OPTIONS]\n\n",
+          out);
+    for (size_t i = 0; i < command_table_count; i++)
+        fprintf(out, "  %-10s %s\n", command_table[i].name, command_table[i].summary);
+    fputs("  help       show this, or all options of a command: incipit help serve\n", out);
+}
+
+static void print_help(const struct command *command)
+{
+    struct buffer text = {0};
+    options_describe(command->bit, &text);
+    printf("usage: incipit %s [OPTIONS]%s%s\n\n%s.\n\noptions (default in brackets):\n%s\nexamples:\n%s", command->name,
+           command->operands[0] != '\0' ? " " : "", command->operands, command->summary,
+           text.data != NULL ? text.data : "", command->examples);
+    buffer_free(&text);
+}
+
+static int fail_usage(const char *sentence)
+{
+    fprintf(stderr, "incipit: %s\n", sentence);
+    return 2;
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 3) {
+        print_overview(stdout);
+        return 0;
+    }
+    const struct command *command = command_find(argv[2]);
+    if (command == NULL)
+        return fail_usage("there is no such command; `incipit help` lists them");
+    print_help(command);
+    return 0;
+}
+
+static void setup_log(const struct options *options)
+{
+    static const char *const levels[] = {"error", "warn", "info", "debug"};
+    enum log_level level = LOG_ERROR;
+    while (level < LOG_DEBUG && strcmp(levels[level], options->log_level) != 0)
+        level++;
+    log_setup(level, strcmp(options->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+}
+
+static int run_command(const struct command *command, int argc, char **argv)
+{
+    struct options options;
+    struct error error;
+    if (options_parse(command->bit, argc, argv, &options, &error) != STATUS_OK)
+        return fail_usage(error.text);
+    int status = 0;
+    if (options.help) {
+        print_help(command);
+    } else if (options.operand_count > command->operands_max) {
+        fprintf(stderr, "incipit: %s does not know what to do with \"%.60s\"; see incipit help %s\n", command->name,
+                options.operands[command->operands_max], command->name);
+        status = 2;
+    } else {
+        setup_log(&options);
+        status = command->run(&options);
+    }
+    options_free(&options);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        print_overview(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return help(argc, argv);
+    const struct command *command = command_find(argv[1]);
+    if (command == NULL) {
+        fprintf(stderr, "incipit: there is no command \"%.40s\"; `incipit help` lists them\n", argv[1]);
+        return 2;
+    }
+    return run_command(command, argc - 2, argv + 2);
+}

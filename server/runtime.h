@@ -1,0 +1,40 @@
+/* The opened floors: file, tokenizer, template and model, as serve, chat and bench need them; opened from options by the
+ * main thread, closed in reverse order. What is not needed is not opened. */
+#ifndef SERVER_RUNTIME_H
+#define SERVER_RUNTIME_H
+
+#include <stdbool.h>
+
+#include "kernels/base/status.h"
+#include "model/model.h"
+#include "model/text/chat_template.h"
+#include "model/text/tokenizer.h"
+#include "server/options.h"
+
+struct runtime {
+    struct model_file *file;
+    struct model_config config;
+    struct tokenizer *tokenizer;
+    struct chat_template *chat_template; /* NULL: the model has none */
+    struct model *model;                 /* NULL before runtime_open_model */
+};
+
+/* Finds the file by --model, opens it, its tokenizer and its template. */
+enum status runtime_open_text(const struct options *options, struct runtime *runtime, struct error *error);
+
+struct runtime_limits {
+    uint32_t rows_max;      /* rows of a step */
+    uint32_t sequences_max; /* runs of a step */
+    uint32_t draws_max;     /* draws of a step */
+    bool show_progress;     /* on stderr, if that is a terminal */
+};
+
+/* Packs the weights and takes all memory. */
+enum status runtime_open_model(const struct options *options, const struct runtime_limits *limits,
+                               struct runtime *runtime, struct error *error);
+void runtime_close(struct runtime *runtime);
+
+/* The path behind --model: the path itself, or the one .gguf file in model_dir/NAME. Appended to *out. */
+enum status runtime_model_path(const struct options *options, struct buffer *out, struct error *error);
+
+#endif
