@@ -25,9 +25,12 @@ struct batch_sequence {
     uint32_t position;                    /* of ids[0] */
     const uint32_t *pages[KV_GROUPS_MAX]; /* per group: page of positions [i*page_tokens, (i+1)*page_tokens) at [i] */
     /* Draws after the last row. NULL: this run needs no logits (a prefill chunk that is not the last). With
-     * `sample_count` > 1 the same logits are drawn from several times (choices that share a prompt). */
-    const struct sample_row *sample; /* (sample_count) */
+     * `sample_count` > 1 the same logits are drawn from several times (choices that share a prompt). All draws of a
+     * step together are at most model_args.logits_rows_max. */
+    const struct sample_row *sample; /* (logits_rows, sample_count) */
     uint32_t sample_count;
+    /* How many of the last rows are drawn from; 0 means 1. More: evaluation, which looks at every position. */
+    uint32_t logits_rows;
 };
 
 struct batch {
@@ -39,12 +42,13 @@ struct batch {
 };
 
 void model_step_submit(struct model *model, const struct batch *batch);
-/* Waits for the step. results[i] belongs to the i-th draw, counting sequences in order and draws in each. */
+/* Waits for the step. results[i] belongs to the i-th draw, counting sequences in order, in each its rows that
+ * are drawn from, and the draws of each row. */
 enum status model_step_collect(struct model *model, struct sample_result *results /* (sum of sample_count) */);
 
-/* The raw logits of the last row of the i-th sequence that sampled in the step just collected, before penalties:
- * (vocabulary), valid until the next submit. NULL unless model_keep_logits was switched on (tests and evaluation: it
- * costs a copy). */
+/* The raw logits that the i-th draw of the step just collected was made from, before penalties: (vocabulary), valid
+ * until the next submit. NULL unless model_keep_logits was switched on (tests and evaluation: it takes memory then, and
+ * costs a copy a step), or there was no memory for it. */
 void model_keep_logits(struct model *model, bool keep);
 const float *model_logits(const struct model *model, uint32_t index);
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/model.h"
+#include "model/arch/arch.h"
 
 enum status model_file_open(const char *path, struct model_file **out, struct error *error)
 {
@@ -93,4 +93,14 @@ bool model_file_array_number(const struct model_file *file, const char *key, siz
 {
     const struct weights_value *value = find(file, key, true);
     return value != NULL && weights_read_number(value, index, out);
+}
+
+enum status model_file_config(const struct model_file *file, struct model_config *out, struct error *error)
+{
+    const struct arch *arch;
+    enum status status = arch_of_file(file, &arch, error);
+    if (status != STATUS_OK)
+        return status;
+    *out = (struct model_config){0};
+    return arch->configure(file, out, error);
 }
