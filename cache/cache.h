@@ -13,8 +13,13 @@
  *     cache_release   the hold ends; what is committed stays cached, the rest goes back to the pool
  *
  * Between the calls free + leased + cached == total pages, and every page's owners add up: cache_verify (checked builds
- * call it after every step). Lookup costs O(count), extend and release O(blocks touched). After open only the growth of
- * the ids a lease remembers is bounded by what open took: nothing here allocates later.
+ * call it after every step). Lookup costs O(count), extend, commit and release O(blocks touched). All memory is taken at
+ * open; nothing here allocates later.
+ *
+ * Partial blocks. A match that ends inside a block costs one copy of its rows (cache_copy), unless nobody holds that block
+ * and it matches as far as it goes: then the lease takes it over as it is and appends to it, while its first rows go on
+ * serving others. A partial block whose rows a longer one has as well is not kept beside it. Of the blocks that begin
+ * with the same id after the same parent, a lookup compares the 64 used last.
  *
  * In flight: when the walk ends at a block that another lease has planned but not committed, acquire says so in
  * `pending` (tokens that would match once the leader gets there). The caller may hold the sequence back, without
@@ -39,11 +44,13 @@ struct cache_args {
     uint32_t leases_max;            /* live at a time */
     uint32_t lease_tokens_max;      /* tokens a lease can hold: the context */
     bool enabled;                   /* false: nothing is kept or found (--no-prefix-cache) */
+    uint32_t key_bits;              /* 0: all 128 of a block's key; tests keep fewer to see collisions proven harmless */
     /* Called when a page goes back to the free list: checked builds poison it. NULL: not called. */
     void (*page_freed)(void *context, uint32_t page);
     void *page_freed_context;
 };
 
+/* STATUS_UNSUPPORTED: a group whose pages are not one block long; STATUS_INVALID: a pool too small for one block. */
 enum status cache_open(const struct cache_args *args, struct cache **out, struct error *error);
 void cache_close(struct cache *cache); /* all leases must have been released */
 
@@ -54,7 +61,7 @@ struct cache_lookup {
     uint32_t pending; /* tokens that would be found once a leader in flight has committed them; >= hit */
 };
 
-/* Only looks; takes nothing. */
+/* Only looks; takes nothing, counts nothing. */
 struct cache_lookup cache_peek(struct cache *cache, struct block_key root, const int32_t *ids, uint32_t count);
 
 /* The rows that must be copied before the lease's first step: page `from` of another node into the lease's own page. */
@@ -65,7 +72,7 @@ struct cache_copy {
 };
 
 /* Leases the longest committed prefix; `hit` tokens of it need not be computed. *copy must be carried out at once, before
- * any other call. STATUS_BUSY: no page or lease to be had now, nothing was taken. */
+ * any other call. `count` is at most lease_tokens_max. STATUS_BUSY: no page or lease to be had now, nothing was taken. */
 enum status cache_acquire(struct cache *cache, struct block_key root, const int32_t *ids, uint32_t count,
                           struct cache_lease **out, uint32_t *hit, struct cache_copy *copy);
 
@@ -102,7 +109,7 @@ struct cache_stats {
     uint64_t hit_tokens;     /* of which found */
     uint64_t copied_tokens;  /* of which by copying rows */
     uint64_t evicted_blocks;
-    uint64_t merged_blocks;  /* committed blocks that another sequence had already */
+    uint64_t merged_blocks;  /* pages given back because another block holds the same rows */
     uint64_t collisions;     /* equal keys, unequal ids or parents */
 };
 
