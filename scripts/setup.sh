@@ -58,7 +58,7 @@ install_test_packages() {
     echo "setup: installing the Python packages of the tests"
     mkdir -p "$(dirname "$folder")"
     work=$(mktemp -d "$folder.XXXXXX")
-    if ! "$PYTHON" -m pip --disable-pip-version-check install --quiet --no-cache-dir --no-deps --target "$work" \
+    if ! "$PYTHON" -m pip --disable-pip-version-check install --quiet --root-user-action=ignore --no-cache-dir --no-deps --target "$work" \
         --requirement "$TEST_PACKAGES"; then
         rm -rf "$work"
         die "the Python packages of the tests could not be installed"
