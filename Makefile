@@ -57,19 +57,23 @@ variant_cflags = $(if $(filter %_avx2.c,$1),$(AVX2_CFLAGS))$(if $(filter %_avx51
 
 # ---- floors: one library each, so that a test links only what its floor may see ----
 
-sources = $(filter-out server/main.c $(if $(X86),,%_avx2.c %_avx512.c),$(sort $(wildcard $(addsuffix /*.c,$1))))
+# Variant files of another architecture, and the device backends, are not for this compiler.
+find_sources = $(sort $(shell find $1 -name '*.c' 2>/dev/null))
+left_out := server/main.c kernels/base/% kernels/cuda/% $(if $(X86),,%_avx2.c %_avx512.c)
+sources = $(filter-out $(left_out),$(call find_sources,$1))
 objects = $(patsubst %.c,$(OUT)/%.o,$1)
 
 FLOORS := base kernels model cache api server
-base_SOURCES := $(call sources,kernels/base)
-kernels_SOURCES := $(call sources,kernels kernels/cpu)
-model_SOURCES := $(call sources,model model/weights model/arch model/text)
-cache_SOURCES := $(call sources,cache cache/tier)
-api_SOURCES := $(call sources,api api/endpoint api/output)
-server_SOURCES := $(call sources,server server/command server/net server/engine)
+base_SOURCES := $(call find_sources,kernels/base)
+kernels_SOURCES := $(call sources,kernels)
+model_SOURCES := $(call sources,model)
+cache_SOURCES := $(call sources,cache)
+api_SOURCES := $(call sources,api)
+server_SOURCES := $(call sources,server)
 library = $(patsubst %,$(OUT)/lib%.a,$1)
 
-SUPPORT_SOURCES := $(sort $(wildcard tests/support/*.c))
+# What tests share; a program takes what it uses.
+SUPPORT_SOURCES := $(call find_sources,tests/support)
 
 kernels_SEES := kernels base
 model_SEES := model kernels base

@@ -8,6 +8,11 @@
 # an error, or without having run anything, is one more failure. *.py runs under $PYTHON, *.sh under bash.
 set -uo pipefail
 
+# Sanitizers: what they find ends the program. An allocation that cannot be served is NULL, as without them.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:allocator_may_return_null=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1}
+
 arguments=()
 if [ "${1:-}" = --long ]; then
     arguments=(--long)

@@ -16,11 +16,6 @@ export PYTHON PYTHONDONTWRITEBYTECODE=1
 PYTHONPATH=$PWD:$(test_packages_dir)
 export PYTHONPATH
 
-# Leak reports and races end a program with an error, which fails its test.
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
-
 if ! make BUILD="$BUILD" SAN="$SAN" CHECKED=1 all tests; then
     echo "FAILED build"
     echo "0 passed, 1 failed"
