@@ -71,6 +71,7 @@ static enum status open_template(struct runtime *runtime, struct error *error)
 enum status runtime_open_text(const struct options *options, struct runtime *runtime, struct error *error)
 {
     memset(runtime, 0, sizeof *runtime);
+    runtime->activations = strcmp(options->activations, "f32") == 0 ? ACTIVATIONS_F32 : ACTIVATIONS_INT8;
     struct buffer path = {0};
     enum status status = runtime_model_path(options, &path, error);
     if (status == STATUS_OK)
@@ -119,7 +120,7 @@ enum status runtime_open_model(const struct options *options, const struct runti
         .ops = kernels_find("auto"),
         .cpu = options->cpu,
         .threads = (uint32_t)options->threads,
-        .activations = strcmp(options->activations, "f32") == 0 ? ACTIVATIONS_F32 : ACTIVATIONS_INT8,
+        .activations = runtime->activations,
         .context = (uint32_t)options->context,
         .block_tokens = (uint32_t)options->block_tokens,
         .kv_bytes = (uint64_t)options->kv_memory,

@@ -17,6 +17,7 @@ struct runtime {
     struct tokenizer *tokenizer;
     struct chat_template *chat_template; /* NULL: the model has none */
     struct model *model;                 /* NULL before runtime_open_model */
+    enum activation_mode activations;    /* what --activations says */
 };
 
 /* Finds the file by --model, opens it, its tokenizer and its template. */

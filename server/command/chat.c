@@ -247,6 +247,7 @@ static enum status open_engine(const struct options *options, const struct runti
         return error_set(error, STATUS_UNSUPPORTED, "%s has no chat template", runtime->config.name);
     struct engine_args args = {
         .model = runtime->model,
+        .activations = runtime->activations,
         .tokenizer = runtime->tokenizer,
         .chat_template = runtime->chat_template,
         .sequences_max = (uint32_t)options->max_sequences,

@@ -1,0 +1,143 @@
+/* incipit serve: opens the floors from the ground up, says what they take, and serves until SIGINT or SIGTERM. */
+#include <pthread.h>
+#include <signal.h>
+
+#include "kernels/base/log.h"
+#include "kernels/base/thread.h"
+#include "server/command/command.h"
+#include "server/engine/engine.h"
+#include "server/net/net.h"
+#include "server/runtime.h"
+#include "server/version.h"
+
+struct service {
+    struct runtime runtime;
+    struct engine *engine;
+    struct net *net;
+    struct api_facts facts;
+    char fingerprint[24];
+};
+
+/* Engine and listener threads must not take the signals that `wait_for_end` waits for. */
+static void block_signals(sigset_t *signals)
+{
+    sigemptyset(signals);
+    sigaddset(signals, SIGINT);
+    sigaddset(signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+}
+
+static void wait_for_end(const sigset_t *signals)
+{
+    int number = 0;
+    sigwait(signals, &number);
+    log_line(LOG_INFO, "%s: stopping", number == SIGINT ? "interrupted" : "asked to end");
+}
+
+static enum status open_engine(const struct options *options, struct service *service, struct error *error)
+{
+    struct engine_args args = {
+        .model = service->runtime.model,
+        .activations = service->runtime.activations,
+        .tokenizer = service->runtime.tokenizer,
+        .chat_template = service->runtime.chat_template,
+        .sequences_max = (uint32_t)options->max_sequences,
+        .prefill_chunk = (uint32_t)options->prefill_chunk,
+        .step_ms = (uint32_t)options->step_ms,
+        .queue_max = (uint32_t)options->max_queue,
+        .prefix_cache = !options->no_prefix_cache,
+        .model_id = service->runtime.config.name,
+    };
+    return engine_open(&args, &service->engine, error);
+}
+
+static void fill_facts(const struct options *options, struct service *service)
+{
+    const struct runtime *runtime = &service->runtime;
+    struct model_fingerprint weights = model_fingerprint(runtime->model);
+    snprintf(service->fingerprint, sizeof service->fingerprint, "fp_%016llx", (unsigned long long)weights.high);
+    service->facts = (struct api_facts){
+        .model_id = runtime->config.name,
+        .created_unix_s = (int64_t)(clock_unix_ms() / 1000),
+        .context = model_context(runtime->model),
+        .context_trained = runtime->config.context_trained,
+        .vocabulary = tokenizer_vocabulary(runtime->tokenizer),
+        .choices_max = (uint32_t)options->max_sequences,
+        .fingerprint = service->fingerprint,
+        .version = INCIPIT_VERSION,
+        .eos_text = tokenizer_special_text(runtime->tokenizer, tokenizer_eos(runtime->tokenizer)),
+        .has_chat_template = runtime->chat_template != NULL,
+    };
+}
+
+static enum status open_service(const struct options *options, struct service *service, struct error *error)
+{
+    struct runtime_limits limits = {.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
+                                    .sequences_max = (uint32_t)options->max_sequences,
+                                    .draws_max = (uint32_t)options->max_sequences,
+                                    .show_progress = true};
+    enum status status = runtime_open_text(options, &service->runtime, error);
+    if (status == STATUS_OK)
+        status = runtime_open_model(options, &limits, &service->runtime, error);
+    if (status == STATUS_OK)
+        status = open_engine(options, service, error);
+    if (status != STATUS_OK)
+        return status;
+    fill_facts(options, service);
+    struct net_args args = {
+        .host = options->host, .port = (uint16_t)options->port, .engine = service->engine, .facts = &service->facts};
+    return net_open(&args, &service->net, error);
+}
+
+static void close_service(struct service *service)
+{
+    if (service->net != NULL)
+        net_close(service->net);
+    if (service->engine != NULL)
+        engine_close(service->engine);
+    runtime_close(&service->runtime);
+}
+
+static double mib(size_t bytes)
+{
+    return (double)bytes / (1 << 20);
+}
+
+static void announce(const struct options *options, const struct service *service)
+{
+    const struct runtime *runtime = &service->runtime;
+    const struct model_config *config = &runtime->config;
+    const struct kv_layout *layout = model_kv_layout(runtime->model);
+    struct kernels_memory memory = model_memory(runtime->model);
+    uint32_t port = net_port(service->net);
+    printf("model      %s (%s, %.1f million parameters), %s\n", config->name, config->architecture,
+           (double)config->parameters / 1e6, model_file_path(runtime->file));
+    printf("memory     %.0f MiB: weights %.0f, KV %.0f (%llu tokens in %u blocks of %u), workspace %.0f\n",
+           mib(memory.weights_bytes + memory.kv_bytes + memory.workspace_bytes), mib(memory.weights_bytes),
+           mib(memory.kv_bytes), (unsigned long long)model_kv_pages(runtime->model) * layout->block_tokens,
+           model_kv_pages(runtime->model), layout->block_tokens, mib(memory.workspace_bytes));
+    printf("engine     %s, %s activations, %u threads; context %u tokens, %lld sequences at once, prefix cache %s\n",
+           model_variant(runtime->model), options->activations,
+           options->threads > 0 ? (uint32_t)options->threads : thread_processors(), model_context(runtime->model),
+           (long long)options->max_sequences, options->no_prefix_cache ? "off" : "on");
+    printf("listening  http://%s:%u\n\n", options->host, port);
+    printf("Try:\n  curl http://%s:%u/v1/chat/completions -H 'Content-Type: application/json' \\\n"
+           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Name three rivers.\"}]}'\n\n",
+           options->host, port);
+    fflush(stdout);
+}
+
+int command_serve(const struct options *options)
+{
+    struct service service = {0};
+    struct error error;
+    sigset_t signals;
+    block_signals(&signals);
+    enum status status = open_service(options, &service, &error);
+    if (status == STATUS_OK) {
+        announce(options, &service);
+        wait_for_end(&signals);
+    }
+    close_service(&service);
+    return status == STATUS_OK ? 0 : command_fail(&error);
+}
