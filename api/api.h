@@ -10,7 +10,7 @@
  *     after END or ERROR:                                        ... until the whole body comes with the last event
  *     api_reply_close, api_call_close
  *
- * Endpoints that need no engine (models, health) answer through `answer`. A call is used by one thread at a time. */
+ * Endpoints that need no engine (models, version) answer through `answer`. A call is used by one thread at a time. */
 #ifndef API_API_H
 #define API_API_H
 
@@ -29,13 +29,13 @@
 
 /* What the server knows and replies say. Constant while serving; borrowed. */
 struct api_facts {
-    const char *model_id;      /* the loaded model's name */
-    int64_t created_unix_s;    /* when it was loaded */
-    uint32_t context;          /* tokens a sequence */
+    const char *model_id;   /* the loaded model's name */
+    int64_t created_unix_s; /* when it was loaded */
+    uint32_t context;       /* tokens a sequence */
     uint32_t context_trained;
     uint32_t vocabulary;
-    uint32_t choices_max;      /* n that can run at once; larger is a 400 */
-    const char *fingerprint;   /* system_fingerprint: "fp_..." of build and weights */
+    uint32_t choices_max;    /* n that can run at once; larger is a 400 */
+    const char *fingerprint; /* system_fingerprint: "fp_..." of build and weights */
     const char *version;
     const char *eos_text;
     bool has_chat_template;
@@ -87,9 +87,9 @@ struct api_call {
     bool add_special_tokens; /* BOS, for text prompts */
 
     struct api_sampling sampling;
-    uint32_t choices;      /* n */
-    bool has_max_tokens;   /* false: up to the context */
-    uint32_t max_tokens;   /* 0: prefill only */
+    uint32_t choices;    /* n */
+    bool has_max_tokens; /* false: up to the context */
+    uint32_t max_tokens; /* 0: prefill only */
     uint32_t min_tokens;
     bool ignore_eos;
     const struct api_stop *stop; /* (stop_count) */
@@ -105,6 +105,8 @@ struct api_call {
     uint32_t top_logprobs; /* others a position, 0..20 */
     bool return_token_ids;
     bool return_token_strings; /* tokenize */
+    bool return_pieces;        /* tokenize: each token as {id, piece} */
+    bool echo_service_tier;    /* the reply names the tier, since the request did */
 };
 
 /* Parses a body (JSON, UTF-8) for an endpoint. A failure is a client's: error.field names the field. */
@@ -117,8 +119,8 @@ void api_call_close(struct api_call *call);
 /* ---- what happens to it ---- */
 
 enum api_stop_reason {
-    API_STOP_END,     /* end-of-turn token, stop string or stop id: "stop" */
-    API_STOP_LENGTH,  /* max_tokens or the context: "length" */
+    API_STOP_END,    /* end-of-turn token, stop string or stop id: "stop" */
+    API_STOP_LENGTH, /* max_tokens or the context: "length" */
 };
 
 struct api_token {
@@ -139,13 +141,14 @@ struct api_usage {
 };
 
 enum api_event_type {
-    API_EVENT_ACCEPTED, /* the prompt is tokenized and fits; it waits for its turn. usage.prompt_tokens is set */
-    API_EVENT_STARTED,  /* usage.cached_tokens is set */
-    API_EVENT_TEXT,     /* choice, text and/or tokens */
-    API_EVENT_STOP,     /* choice, stop_reason: no more text of this choice */
-    API_EVENT_END,      /* usage: the last one of a request that went well */
-    API_EVENT_ERROR,    /* error: the last one */
-    API_EVENT_TOKENS,   /* the answer to tokenize: tokens; to detokenize: text. Followed by END */
+    API_EVENT_ACCEPTED, /* the prompt is tokenized and fits; it waits for its turn. usage.prompt_tokens is set; tokens are
+                           the prompt's when ids were asked for */
+    API_EVENT_STARTED, /* usage.cached_tokens is set */
+    API_EVENT_TEXT,    /* choice, text and/or tokens */
+    API_EVENT_STOP,    /* choice, stop_reason: no more text of this choice */
+    API_EVENT_END,     /* usage: the last one of a request that went well */
+    API_EVENT_ERROR,   /* error: the last one */
+    API_EVENT_TOKENS,  /* the answer to tokenize: tokens; to detokenize: text. Followed by END */
 };
 
 struct api_event {
@@ -184,7 +187,8 @@ struct api_endpoint {
     enum status (*parse)(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                          struct error *error);
     void (*event)(struct api_reply *reply, const struct api_event *event, struct buffer *out);
-    /* Needs no engine. `rest` is what "*" took, percent-decoded. */
+    /* Needs no engine. `rest` is what "*" took, percent-decoded. Without parse and answer (health) the server, which
+     * knows its state, answers. */
     enum status (*answer)(const struct api_facts *facts, const char *rest, struct buffer *out, struct error *error);
 };
 

@@ -1,0 +1,50 @@
+/* Calls: their memory and their defaults. What a body says is the endpoint's to read. */
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "kernels/base/check.h"
+#include "kernels/base/thread.h"
+
+#define ARENA_BYTES_MAX ((size_t)512 << 20)
+
+struct api_call *api_call_blank(enum api_kind kind)
+{
+    struct api_call *call = calloc(1, sizeof(*call));
+    if (call == NULL)
+        return NULL;
+    call->arena.limit_bytes = ARENA_BYTES_MAX;
+    call->kind = kind;
+    call->chat.add_generation_prompt = true;
+    call->chat.now_unix_s = (int64_t)(clock_unix_ms() / 1000);
+    call->sampling = (struct api_sampling){.temperature = 1, .top_p = 1, .repetition_penalty = 1};
+    call->choices = 1;
+    call->skip_special_tokens = true;
+    return call;
+}
+
+enum status api_call_open(const struct api_endpoint *endpoint, const char *body, size_t size,
+                          const struct api_facts *facts, struct api_call **out, struct error *error)
+{
+    CHECK(endpoint->parse != NULL);
+    struct api_call *call = api_call_blank(API_CHAT); /* parse sets the kind */
+    *out = NULL;
+    if (call == NULL)
+        return error_no_memory(error, "the request");
+    call->endpoint = endpoint;
+    call->model = facts->model_id;
+    enum status status = endpoint->parse(call, body, size, facts, error);
+    if (status != STATUS_OK) {
+        api_call_close(call);
+        return status;
+    }
+    *out = call;
+    return STATUS_OK;
+}
+
+void api_call_close(struct api_call *call)
+{
+    if (call == NULL)
+        return;
+    arena_free(&call->arena);
+    free(call);
+}

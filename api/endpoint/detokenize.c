@@ -1,0 +1,54 @@
+/* POST /detokenize: ids to text, in the shapes of vLLM (prompt) and llama.cpp (content): the answer has both. */
+#include "api/body.h"
+#include "api/endpoint/endpoints.h"
+#include "api/json_scan.h"
+#include "api/reply.h"
+
+static enum status parse_tokens(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    struct api_call *call = context->call;
+    return field_ids(context, "tokens", value, JSON_VALUES_MAX, &call->prompt_ids, &call->prompt_id_count, error);
+}
+
+static const struct field rows[] = {
+    ROW_PARSED("tokens", parse_tokens),
+    ROW_BOOL("skip_special_tokens", skip_special_tokens),
+    ROW_HINT("model"),
+};
+
+const struct field_table detokenize_fields = FIELD_TABLE(rows);
+
+enum status detokenize_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
+                             struct error *error)
+{
+    static const struct field_table *const tables[] = {&detokenize_fields};
+    struct field_context context = {.call = call, .facts = facts};
+    struct json_tree tree;
+    call->kind = API_DETOKENIZE;
+    call->skip_special_tokens = false;
+    enum status status = body_read(&context, body, size, tables, 1, &tree, error);
+    if (status != STATUS_OK)
+        return status;
+    if (call->prompt_ids == NULL)
+        status = field_missing(error, "tokens", "an array of token ids");
+    json_tree_close(&tree);
+    return status;
+}
+
+void detokenize_event(struct api_reply *reply, const struct api_event *event, struct buffer *out)
+{
+    if (event->type == API_EVENT_ERROR)
+        reply_fail(reply, event, out);
+    else if (event->type == API_EVENT_TOKENS && event->text_size > 0)
+        buffer_append(&reply->answer, event->text, event->text_size);
+    if (event->type != API_EVENT_END)
+        return;
+    const char *text = reply->answer.size > 0 ? reply->answer.data : "";
+    struct json_writer writer = json_writer_start(out);
+    json_object_begin(&writer);
+    json_key(&writer, "prompt");
+    json_bytes(&writer, text, reply->answer.size);
+    json_key(&writer, "content");
+    json_bytes(&writer, text, reply->answer.size);
+    json_object_end(&writer);
+}

@@ -1,0 +1,101 @@
+/* POST /v1/chat/completions: the request. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "api/endpoint/endpoints.h"
+#include "api/openai_fields.h"
+#include "api/openai_messages.h"
+
+static enum status parse_logprobs(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    return field_bool("logprobs", value, &context->call->logprobs, error);
+}
+
+static bool is_none_or_auto(const cJSON *value)
+{
+    return cJSON_IsString(value) &&
+           (strcmp(value->valuestring, "none") == 0 || strcmp(value->valuestring, "auto") == 0);
+}
+
+/* Any list of modalities that names nothing but text. */
+static bool is_text_only(const cJSON *value)
+{
+    if (!cJSON_IsArray(value))
+        return false;
+    for (const cJSON *item = value->child; item != NULL; item = item->next)
+        if (!cJSON_IsString(item) || strcmp(item->valuestring, "text") != 0)
+            return false;
+    return true;
+}
+
+static enum status refuse_functions(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    (void)context;
+    return field_is_empty(value) ? STATUS_OK
+                                 : field_unsupported(error, "functions", "functions is not supported; use tools");
+}
+
+static enum status refuse_function_call(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    (void)context;
+    return is_none_or_auto(value)
+               ? STATUS_OK
+               : field_unsupported(error, "function_call", "function_call is not supported; use tool_choice");
+}
+
+static const struct field rows[] = {
+    ROW_PARSED("messages", openai_messages_parse),
+    ROW_PARSED("logprobs", parse_logprobs),
+    ROW_UINT32("top_logprobs", top_logprobs, 0, API_TOP_LOGPROBS_MAX),
+    ROW_BOOL("add_generation_prompt", chat.add_generation_prompt),
+    ROW_BOOL("continue_final_message", chat.continue_final_message),
+    ROW_PARSED("chat_template_kwargs", openai_kwargs_parse),
+    ROW_PARSED("reasoning_effort", openai_reasoning_effort_parse),
+
+    ROW_REFUSED("tools", field_is_empty),
+    ROW_REFUSED("tool_choice", is_none_or_auto),
+    ROW_PARSED("functions", refuse_functions),
+    ROW_PARSED("function_call", refuse_function_call),
+    ROW_REFUSED("audio", NULL),
+    ROW_REFUSED("modalities", is_text_only),
+    ROW_REFUSED("web_search_options", NULL),
+    ROW_REFUSED("moderation", NULL),
+    ROW_REFUSED("documents", field_is_empty),
+    ROW_REFUSED("chat_template", field_is_empty),
+    ROW_REFUSED("add_special_tokens", field_is_false),
+    ROW_HINT("parallel_tool_calls"),
+};
+
+const struct field_table openai_chat_fields = FIELD_TABLE(rows);
+
+static enum status finish(const struct field_context *context, struct error *error)
+{
+    struct api_call *call = context->call;
+    if (call->chat.messages == NULL)
+        return field_missing(error, "messages", "an array of messages");
+    if (json_get(context->body, "top_logprobs") != NULL && !call->logprobs)
+        return field_invalid(error, "top_logprobs", "top_logprobs is only allowed together with \"logprobs\": true");
+    if (call->chat.continue_final_message) {
+        if (json_get(context->body, "add_generation_prompt") != NULL && call->chat.add_generation_prompt)
+            return field_invalid(error, "continue_final_message",
+                                 "continue_final_message and add_generation_prompt cannot both be true");
+        call->chat.add_generation_prompt = false;
+    }
+    return openai_fields_finish(context, error);
+}
+
+enum status openai_chat_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
+                              struct error *error)
+{
+    static const struct field_table *const tables[] = {&openai_chat_fields, &openai_fields};
+    struct field_context context = {.call = call, .facts = facts};
+    struct json_tree tree;
+    call->kind = API_CHAT;
+    enum status status = body_read(&context, body, size, tables, 2, &tree, error);
+    if (status != STATUS_OK)
+        return status;
+    status = finish(&context, error);
+    json_tree_close(&tree);
+    return status;
+}

@@ -1,0 +1,72 @@
+/* POST /v1/completions: the request. */
+#include "api/body.h"
+#include "api/endpoint/endpoints.h"
+#include "api/endpoint/prompt.h"
+#include "api/openai_fields.h"
+
+#define MAX_TOKENS_DEFAULT 16
+
+static enum status parse_prompt(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    return prompt_parse(context, "prompt", value, error);
+}
+
+static enum status parse_logprobs(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    int64_t top;
+    enum status status = field_whole("logprobs", value, 0, API_TOP_LOGPROBS_MAX, &top, error);
+    if (status != STATUS_OK)
+        return status;
+    context->call->logprobs = true;
+    context->call->top_logprobs = (uint32_t)top;
+    return STATUS_OK;
+}
+
+/* Several are drawn and only the best n answered: nothing else than n is built. */
+static enum status parse_best_of(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    int64_t best_of, choices = 1;
+    const cJSON *n = json_get(context->body, "n");
+    enum status status = field_whole("best_of", value, 0, API_CHOICES_MAX, &best_of, error);
+    if (status != STATUS_OK)
+        return status;
+    if (best_of == 0 || (n != NULL && !json_whole(n, &choices)) || best_of == choices)
+        return STATUS_OK;
+    return field_unsupported(error, "best_of", "best_of is not supported unless it equals n");
+}
+
+static const struct field rows[] = {
+    ROW_PARSED("prompt", parse_prompt),    ROW_PARSED("logprobs", parse_logprobs),
+    ROW_PARSED("best_of", parse_best_of),  ROW_BOOL("add_special_tokens", add_special_tokens),
+    ROW_REFUSED("suffix", field_is_empty),
+};
+
+const struct field_table openai_completions_fields = FIELD_TABLE(rows);
+
+static enum status finish(const struct field_context *context, struct error *error)
+{
+    struct api_call *call = context->call;
+    if (call->prompt == NULL && call->prompt_ids == NULL)
+        return field_missing(error, "prompt", "a string or an array of token ids");
+    if (!call->has_max_tokens) {
+        call->has_max_tokens = true;
+        call->max_tokens = MAX_TOKENS_DEFAULT > call->min_tokens ? MAX_TOKENS_DEFAULT : call->min_tokens;
+    }
+    return openai_fields_finish(context, error);
+}
+
+enum status openai_completions_parse(struct api_call *call, const char *body, size_t size,
+                                     const struct api_facts *facts, struct error *error)
+{
+    static const struct field_table *const tables[] = {&openai_completions_fields, &openai_fields};
+    struct field_context context = {.call = call, .facts = facts};
+    struct json_tree tree;
+    call->kind = API_COMPLETION;
+    call->add_special_tokens = true;
+    enum status status = body_read(&context, body, size, tables, 2, &tree, error);
+    if (status != STATUS_OK)
+        return status;
+    status = finish(&context, error);
+    json_tree_close(&tree);
+    return status;
+}

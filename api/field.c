@@ -1,0 +1,215 @@
+/* The reader of field tables, and the checks that rows share. */
+#include "api/field.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "kernels/base/check.h"
+
+/* ---- failures ---- */
+
+static enum status fail(struct error *error, enum status status, const char *name, const char *code, const char *format,
+                        va_list arguments)
+{
+    char text[sizeof(error->text)];
+    vsnprintf(text, sizeof(text), format, arguments);
+    error_field(error, status, name, "%s", text);
+    snprintf(error->code, sizeof(error->code), "%s", code);
+    return status;
+}
+
+enum status field_invalid(struct error *error, const char *name, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(error, STATUS_INVALID, name, "invalid_value", format, arguments);
+    va_end(arguments);
+    return error->status;
+}
+
+enum status field_unsupported(struct error *error, const char *name, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fail(error, STATUS_UNSUPPORTED, name, "unsupported_parameter", format, arguments);
+    va_end(arguments);
+    return error->status;
+}
+
+enum status field_wrong_type(struct error *error, const char *name, const char *wanted, const cJSON *value)
+{
+    field_invalid(error, name, "%s must be %s, not %s", name, wanted, json_kind(value));
+    snprintf(error->code, sizeof(error->code), "invalid_type");
+    return error->status;
+}
+
+enum status field_missing(struct error *error, const char *name, const char *wanted)
+{
+    field_invalid(error, name, "%s is missing; it must be %s", name, wanted);
+    snprintf(error->code, sizeof(error->code), "missing_required_parameter");
+    return error->status;
+}
+
+enum status field_no_memory(struct error *error)
+{
+    return error_no_memory(error, "the request");
+}
+
+/* ---- values ---- */
+
+enum status field_whole(const char *name, const cJSON *value, int64_t minimum, int64_t maximum, int64_t *out,
+                        struct error *error)
+{
+    if (!cJSON_IsNumber(value))
+        return field_wrong_type(error, name, "a whole number", value);
+    size_t size;
+    const char *text = json_number_text(value, &size);
+    if (!json_whole(value, out) || *out < minimum || *out > maximum)
+        return field_invalid(error, name, "%s is %.*s; it must be a whole number from %" PRId64 " to %" PRId64, name,
+                             (int)size, text, minimum, maximum);
+    return STATUS_OK;
+}
+
+static enum status read_float(const struct field *field, const cJSON *value, float *out, struct error *error)
+{
+    if (!cJSON_IsNumber(value))
+        return field_wrong_type(error, field->name, "a number", value);
+    double number = value->valuedouble;
+    if (number >= field->minimum && number <= field->maximum && !(field->above_minimum && number == field->minimum)) {
+        *out = (float)number;
+        /* A number too small for a float must not become one that is not allowed. */
+        if (field->above_minimum && (double)*out <= field->minimum)
+            *out = nextafterf((float)field->minimum, INFINITY);
+        return STATUS_OK;
+    }
+    size_t size;
+    const char *text = json_number_text(value, &size);
+    return field_invalid(error, field->name, "%s is %.*s; it must be %s %g and at most %g", field->name, (int)size,
+                         text, field->above_minimum ? "greater than" : "at least", field->minimum, field->maximum);
+}
+
+enum status field_bool(const char *name, const cJSON *value, bool *out, struct error *error)
+{
+    if (!cJSON_IsBool(value))
+        return field_wrong_type(error, name, "true or false", value);
+    *out = cJSON_IsTrue(value);
+    return STATUS_OK;
+}
+
+enum status field_text(struct api_call *call, const char *name, const cJSON *value, const char **out, size_t *size,
+                       struct error *error)
+{
+    if (!cJSON_IsString(value))
+        return field_wrong_type(error, name, "a string", value);
+    *size = strlen(value->valuestring);
+    *out = arena_copy(&call->arena, value->valuestring, *size);
+    return *out == NULL ? field_no_memory(error) : STATUS_OK;
+}
+
+enum status field_ids(const struct field_context *context, const char *name, const cJSON *value, uint32_t count_max,
+                      const int32_t **out, uint32_t *count, struct error *error)
+{
+    if (!cJSON_IsArray(value))
+        return field_wrong_type(error, name, "an array of token ids", value);
+    size_t size = (size_t)cJSON_GetArraySize(value), i = 0;
+    if (size > count_max)
+        return field_invalid(error, name, "%s has %zu token ids; at most %" PRIu32 " are accepted", name, size,
+                             count_max);
+    int32_t *ids = arena_array(&context->call->arena, size, sizeof(*ids));
+    if (ids == NULL)
+        return field_no_memory(error);
+    for (const cJSON *item = value->child; item != NULL; item = item->next, i++) {
+        char path[80];
+        int64_t id;
+        snprintf(path, sizeof(path), "%s[%zu]", name, i);
+        enum status status = field_whole(path, item, 0, (int64_t)context->facts->vocabulary - 1, &id, error);
+        if (status != STATUS_OK)
+            return status;
+        ids[i] = (int32_t)id;
+    }
+    *out = ids;
+    *count = (uint32_t)size;
+    return STATUS_OK;
+}
+
+/* ---- tables ---- */
+
+static enum status read_field(const struct field_context *context, const struct field *field, const cJSON *value,
+                              struct error *error)
+{
+    void *member = (char *)context->call + field->offset;
+    int64_t whole;
+    enum status status;
+    switch (field->type) {
+    case FIELD_HINT:
+        return STATUS_OK;
+    case FIELD_REFUSED:
+        if (field->harmless != NULL && field->harmless(value))
+            return STATUS_OK;
+        return field_unsupported(error, field->name, "%s is not supported here%s", field->name,
+                                 field->harmless == NULL ? "" : " with this value");
+    case FIELD_BOOL:
+        return field_bool(field->name, value, member, error);
+    case FIELD_UINT32:
+        status = field_whole(field->name, value, (int64_t)field->minimum, (int64_t)field->maximum, &whole, error);
+        if (status == STATUS_OK)
+            *(uint32_t *)member = (uint32_t)whole;
+        return status;
+    case FIELD_FLOAT:
+        return read_float(field, value, member, error);
+    case FIELD_PARSED:
+        return field->parse(context, value, error);
+    }
+    CHECK(false);
+    return STATUS_INTERNAL;
+}
+
+static const struct field *find(const struct field_table *const *tables, size_t table_count, const char *name)
+{
+    for (size_t t = 0; t < table_count; t++)
+        for (size_t i = 0; i < tables[t]->count; i++)
+            if (strcmp(tables[t]->rows[i].name, name) == 0)
+                return &tables[t]->rows[i];
+    return NULL;
+}
+
+enum status field_read(const struct field_context *context, const struct field_table *const *tables, size_t table_count,
+                       struct error *error)
+{
+    uint32_t members = 0;
+    for (const cJSON *value = context->body->child; value != NULL; value = value->next) {
+        if (++members > FIELD_BODY_MEMBERS_MAX)
+            return field_invalid(error, "", "the body has more than %d fields", FIELD_BODY_MEMBERS_MAX);
+        const struct field *field = cJSON_IsNull(value) ? NULL : find(tables, table_count, value->string);
+        enum status status = field == NULL ? STATUS_OK : read_field(context, field, value, error);
+        if (status != STATUS_OK)
+            return status;
+    }
+    return STATUS_OK;
+}
+
+/* ---- values that ask for nothing ---- */
+
+bool field_is_false(const cJSON *value)
+{
+    return cJSON_IsFalse(value);
+}
+
+bool field_is_empty(const cJSON *value)
+{
+    return (cJSON_IsString(value) && *value->valuestring == '\0') ||
+           ((cJSON_IsArray(value) || cJSON_IsObject(value)) && value->child == NULL);
+}
+
+bool field_is_zero(const cJSON *value)
+{
+    return cJSON_IsFalse(value) || (cJSON_IsNumber(value) && value->valuedouble == 0);
+}
+
+bool field_is_one(const cJSON *value)
+{
+    return cJSON_IsNumber(value) && value->valuedouble == 1;
+}

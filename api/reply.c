@@ -1,0 +1,142 @@
+/* Life of replies, and the parts that dialects share. */
+#include "api/reply.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/sse.h"
+#include "kernels/base/check.h"
+#include "kernels/base/thread.h"
+
+enum status api_reply_open(const struct api_call *call, const struct api_facts *facts, const char *request_id,
+                           struct api_reply **out, struct error *error)
+{
+    struct api_reply *reply = calloc(1, sizeof(*reply));
+    *out = NULL;
+    if (reply == NULL || (reply->choices = calloc(call->choices, sizeof(*reply->choices))) == NULL) {
+        free(reply);
+        return error_no_memory(error, "the reply");
+    }
+    reply->call = call;
+    reply->facts = facts;
+    reply->created_unix_s = (int64_t)(clock_unix_ms() / 1000);
+    snprintf(reply->id, sizeof(reply->id), "%s", request_id);
+    *out = reply;
+    return STATUS_OK;
+}
+
+void api_reply_close(struct api_reply *reply)
+{
+    if (reply == NULL)
+        return;
+    for (uint32_t i = 0; i < reply->call->choices; i++) {
+        struct reply_choice *choice = &reply->choices[i];
+        buffer_free(&choice->text);
+        for (size_t column = 0; column < REPLY_COLUMNS; column++)
+            buffer_free(&choice->columns[column]);
+        buffer_free(&choice->ids);
+    }
+    buffer_free(&reply->prompt_ids);
+    buffer_free(&reply->answer);
+    buffer_free(&reply->strings);
+    free(reply->choices);
+    free(reply);
+}
+
+void api_reply_event(struct api_reply *reply, const struct api_event *event, struct buffer *out)
+{
+    reply->call->endpoint->event(reply, event, out);
+    reply_check_memory(reply, out);
+}
+
+void api_reply_keepalive(struct api_reply *reply, struct buffer *out)
+{
+    if (reply->call->stream)
+        sse_comment(out);
+}
+
+struct reply_choice *reply_choice(struct api_reply *reply, const struct api_event *event)
+{
+    CHECK(event->choice < reply->call->choices);
+    return &reply->choices[event->choice];
+}
+
+void reply_separate(struct buffer *items)
+{
+    if (items->size > 0)
+        buffer_byte(items, ',');
+}
+
+void reply_add_ids(struct buffer *ids, const struct api_token *tokens, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        reply_separate(ids);
+        buffer_printf(ids, "%" PRId32, tokens[i].id);
+    }
+}
+
+void reply_write_list(struct json_writer *writer, const struct buffer *items)
+{
+    json_array_begin(writer);
+    if (items->size > 0)
+        json_raw(writer, items->data, items->size);
+    json_array_end(writer);
+}
+
+void reply_write_head(const struct api_reply *reply, struct json_writer *writer, const char *id_prefix,
+                      const char *object)
+{
+    char id[sizeof(reply->id) + 16];
+    snprintf(id, sizeof(id), "%s%s", id_prefix, reply->id);
+    json_key(writer, "id");
+    json_string(writer, id);
+    json_key(writer, "object");
+    json_string(writer, object);
+    json_key(writer, "created");
+    json_integer(writer, reply->created_unix_s);
+    json_key(writer, "model");
+    json_string(writer, reply->call->model);
+    json_key(writer, "system_fingerprint");
+    json_string(writer, reply->facts->fingerprint);
+    if (reply->call->echo_service_tier) {
+        json_key(writer, "service_tier");
+        json_string(writer, "default");
+    }
+}
+
+const char *reply_stop_reason(enum api_stop_reason reason)
+{
+    return reason == API_STOP_LENGTH ? "length" : "stop";
+}
+
+double reply_logprob(float logprob)
+{
+    return isfinite(logprob) ? (double)logprob : -9999.0;
+}
+
+void reply_fail(struct api_reply *reply, const struct api_event *event, struct buffer *out)
+{
+    if (!reply->call->stream) {
+        api_error_body(reply->call->endpoint, &event->error, out);
+        return;
+    }
+    sse_begin(out);
+    api_error_body(reply->call->endpoint, &event->error, out);
+    sse_end(out);
+    sse_done(out);
+}
+
+void reply_check_memory(const struct api_reply *reply, struct buffer *out)
+{
+    bool failed = reply->prompt_ids.failed || reply->answer.failed || reply->strings.failed;
+    for (uint32_t i = 0; i < reply->call->choices; i++) {
+        const struct reply_choice *choice = &reply->choices[i];
+        failed = failed || choice->text.failed || choice->ids.failed;
+        for (size_t column = 0; column < REPLY_COLUMNS; column++)
+            failed = failed || choice->columns[column].failed;
+    }
+    out->failed = out->failed || failed;
+}

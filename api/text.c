@@ -1,0 +1,44 @@
+/* Lossy text goes through a buffer of its own, since the writer takes whole strings. */
+#include "api/text.h"
+
+#include "kernels/base/utf8.h"
+
+void text_write_lossy(struct json_writer *writer, const char *bytes, size_t size)
+{
+    size_t valid = utf8_invalid_at(bytes, size);
+    if (valid == size) {
+        json_bytes(writer, bytes, size);
+        return;
+    }
+    struct buffer text = {0};
+    for (size_t at = 0; at < size;) {
+        valid = utf8_invalid_at(bytes + at, size - at);
+        buffer_append(&text, bytes + at, valid);
+        at += valid;
+        if (at == size)
+            break;
+        buffer_text(&text, "\xEF\xBF\xBD");
+        at++;
+    }
+    if (text.failed)
+        writer->out->failed = true;
+    else
+        json_bytes(writer, text.data, text.size);
+    buffer_free(&text);
+}
+
+void text_write_bytes(struct json_writer *writer, const char *bytes, size_t size)
+{
+    json_array_begin(writer);
+    for (size_t i = 0; i < size; i++)
+        json_integer(writer, (unsigned char)bytes[i]);
+    json_array_end(writer);
+}
+
+size_t text_characters(const char *bytes, size_t size)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += ((unsigned char)bytes[i] & 0xC0) != 0x80;
+    return count;
+}
