@@ -1,0 +1,610 @@
+/* Ids equal to the reference, on the model's own vocabulary, and what no text can make the tokenizer do. */
+#include "model/text/tokenizer.h"
+
+#include <inttypes.h>
+
+#include "kernels/base/check.h"
+#include "kernels/base/thread.h"
+#include "kernels/base/utf8.h"
+#include "model/text/detokenizer.h"
+#include "tests/unit/model/text/golden.h"
+#include "tests/unit/model/text/vocabulary_file.h"
+#include "tests/unit/unit.h"
+
+#define MEBI ((size_t)1 << 20)
+
+struct fixture {
+    struct model_file *file;
+    struct tokenizer *tokenizer;
+    struct tokenizer_scratch *scratch;
+    struct tokenizer_ids ids;
+    struct error error;
+};
+
+static void fixture_take(struct fixture *fixture, struct model_file *file)
+{
+    *fixture = (struct fixture){.file = file};
+    enum status status = tokenizer_open(file, &fixture->tokenizer, &fixture->error);
+    ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
+    status = tokenizer_scratch_open(fixture->tokenizer, &fixture->scratch, &fixture->error);
+    ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
+}
+
+static void fixture_open_model(struct fixture *fixture)
+{
+    struct model_file *file;
+    struct error error;
+    enum status status = model_file_open(test_model_path(), &file, &error);
+    ck_assert_msg(status == STATUS_OK, "these tests need the model file: %s", error.text);
+    fixture_take(fixture, file);
+}
+
+static void fixture_close(struct fixture *fixture)
+{
+    tokenizer_ids_free(&fixture->ids);
+    tokenizer_scratch_close(fixture->scratch);
+    tokenizer_close(fixture->tokenizer);
+    model_file_close(fixture->file);
+}
+
+static enum status encode(struct fixture *fixture, const struct tokenizer_input *input)
+{
+    fixture->ids.count = 0;
+    fixture->ids.unknown_bytes = 0;
+    return tokenizer_encode(fixture->tokenizer, fixture->scratch, input, &fixture->ids, &fixture->error);
+}
+
+static void encode_all(struct fixture *fixture, const char *text, size_t size, bool trusted)
+{
+    struct tokenizer_span span = {size, trusted};
+    struct tokenizer_input input = {.text = text, .size = size, .spans = &span, .span_count = 1};
+    enum status status = encode(fixture, &input);
+    ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
+}
+
+static void check_ids(const struct tokenizer_ids *ids, char *list, const char *text, size_t line)
+{
+    long expected;
+    size_t count = 0;
+    for (; golden_number(&list, &expected); count++) {
+        ck_assert_msg(count < ids->count && ids->ids[count] == expected,
+                      "text %zu, \"%s\": id %zu is %ld, not %" PRId32, line, text, count, expected,
+                      count < ids->count ? ids->ids[count] : -1);
+    }
+    ck_assert_msg(count == ids->count, "text %zu, \"%s\": %zu ids, not %zu", line, text, count, ids->count);
+}
+
+/* ---- equal to the reference ---- */
+
+/* `column` of tokenizer_text.txt: 1 smollm, 2 gpt-2, 3 llama-bpe. */
+static void check_texts(struct fixture *fixture, size_t column)
+{
+    struct golden golden = golden_open("tests/golden/tokenizer_text.txt");
+    size_t count = 0;
+    for (; golden_next(&golden); count++) {
+        ck_assert_uint_eq(golden.field_count, 4);
+        char *ids = golden.fields[strcmp(golden.fields[column], "=") == 0 ? 1 : column];
+        size_t size = golden_unescape(golden.fields[0]);
+        struct tokenizer_input input = {.text = golden.fields[0], .size = size, .add_bos = true};
+        enum status status = encode(fixture, &input);
+        ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
+        check_ids(&fixture->ids, ids, golden.fields[0], count);
+    }
+    golden_close(&golden);
+    ck_assert_uint_ge(count, 2000);
+}
+
+START_TEST(gives_the_ids_of_the_reference)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    check_texts(&fixture, 1);
+    fixture_close(&fixture);
+}
+END_TEST
+
+static void check_other_pre_tokenizer(const char *pre, size_t column)
+{
+    struct fixture model, other;
+    fixture_open_model(&model);
+    fixture_take(&other, vocabulary_file_with_pre(model.file, pre));
+    check_texts(&other, column);
+    fixture_close(&other);
+    fixture_close(&model);
+}
+
+START_TEST(gives_the_ids_of_the_reference_with_gpt2_pieces)
+{
+    check_other_pre_tokenizer("gpt-2", 2);
+}
+END_TEST
+
+START_TEST(gives_the_ids_of_the_reference_with_llama_pieces)
+{
+    check_other_pre_tokenizer("llama-bpe", 3);
+}
+END_TEST
+
+static size_t read_spans(const char *list, struct tokenizer_span *spans, size_t capacity)
+{
+    size_t count = 0;
+    while (*list != '\0') {
+        ck_assert_uint_lt(count, capacity);
+        char *end;
+        bool trusted = *list == 'T';
+        spans[count++] = (struct tokenizer_span){strtoul(list + 1, &end, 10), trusted};
+        list = *end == ' ' ? end + 1 : end;
+    }
+    return count;
+}
+
+START_TEST(finds_control_tokens_in_trusted_text_only)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    struct golden golden = golden_open("tests/golden/tokenizer_spans.txt");
+    size_t count = 0;
+    for (; golden_next(&golden); count++) {
+        ck_assert_uint_eq(golden.field_count, 3);
+        struct tokenizer_span spans[256];
+        struct tokenizer_input input = {.spans = spans, .text = golden.fields[1]};
+        input.span_count = read_spans(golden.fields[0], spans, 256);
+        input.size = golden_unescape(golden.fields[1]);
+        enum status status = encode(&fixture, &input);
+        ck_assert_msg(status == STATUS_OK, "%s", fixture.error.text);
+        check_ids(&fixture.ids, golden.fields[2], golden.fields[1], count);
+    }
+    golden_close(&golden);
+    ck_assert_uint_ge(count, 500);
+    fixture_close(&fixture);
+}
+END_TEST
+
+/* ---- properties ---- */
+
+static size_t random_text(uint64_t *state, const struct tokenizer *tokenizer, char *text, size_t size_max)
+{
+    size_t size = 0;
+    while (size + 32 < size_max && test_random_below(state, 24) != 0) {
+        uint64_t kind = test_random_below(state, 8);
+        if (kind < 3) {
+            text[size++] = (char)(' ' + test_random_below(state, 95));
+        } else if (kind == 3) {
+            size += utf8_encode((uint32_t)(0x80 + test_random_below(state, 0x7000)), text + size);
+        } else if (kind == 4) {
+            size += utf8_encode((uint32_t)(0x10000 + test_random_below(state, 0x100000)), text + size);
+        } else if (kind == 5) {
+            text[size++] = (char)test_random_below(state, 33);
+        } else {
+            /* A special token, or the beginning of one. */
+            const char *special = tokenizer_special_text(tokenizer, (int32_t)test_random_below(state, 17));
+            size_t part = kind == 6 ? strlen(special) : test_random_below(state, strlen(special));
+            memcpy(text + size, special, part);
+            size += part;
+        }
+    }
+    return size;
+}
+
+static size_t random_spans(uint64_t *state, size_t size, struct tokenizer_span *spans, size_t capacity)
+{
+    size_t count = 0, covered = 0;
+    while (covered < size) {
+        size_t left = size - covered;
+        size_t take = count + 1 == capacity ? left : test_random_below(state, left < 24 ? left + 1 : 24);
+        spans[count++] = (struct tokenizer_span){take, test_random_below(state, 2) == 0};
+        covered += take;
+    }
+    return count;
+}
+
+/* Whether all bytes of at..end lie in trusted spans; empty ones hold no bytes. */
+static bool all_trusted(const struct tokenizer_span *spans, size_t count, size_t at, size_t end)
+{
+    size_t start = 0;
+    for (size_t i = 0; i < count; start += spans[i++].size) {
+        bool overlaps = spans[i].size > 0 && start < end && start + spans[i].size > at;
+        if (overlaps && !spans[i].trusted)
+            return false;
+    }
+    return true;
+}
+
+/* Bytes that no token stands for by itself are left out of the text before it is compared. */
+static bool is_known_byte(const struct fixture *fixture, char byte)
+{
+    static int8_t known[256]; /* 0: not asked yet */
+    int8_t *answer = &known[(uint8_t)byte];
+    struct tokenizer_piece piece;
+    for (int32_t id = 0; *answer == 0 && tokenizer_piece(fixture->tokenizer, id, &piece); id++) {
+        if (piece.size == 1 && piece.data[0] == byte && !piece.control)
+            *answer = 1;
+    }
+    if (*answer == 0)
+        *answer = -1;
+    return *answer > 0;
+}
+
+static void check_round_trip(const struct fixture *fixture, const struct tokenizer_input *input)
+{
+    size_t at = 0, unknown = 0;
+    for (size_t i = 0; i < fixture->ids.count; i++) {
+        struct tokenizer_piece piece;
+        ck_assert(tokenizer_piece(fixture->tokenizer, fixture->ids.ids[i], &piece));
+        size_t start = SIZE_MAX;
+        for (size_t k = 0; k < piece.size; k++, at++) {
+            for (; at < input->size && !is_known_byte(fixture, input->text[at]); at++)
+                unknown++;
+            start = start == SIZE_MAX ? at : start;
+            ck_assert(at < input->size && input->text[at] == piece.data[k]);
+        }
+        if (piece.control)
+            ck_assert(all_trusted(input->spans, input->span_count, start, at));
+    }
+    for (; at < input->size; at++, unknown++)
+        ck_assert(!is_known_byte(fixture, input->text[at]));
+    ck_assert_uint_eq(unknown, fixture->ids.unknown_bytes);
+}
+
+START_TEST(decodes_to_the_text_under_any_spans)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    uint64_t state = test_seed() + 1;
+    size_t controls = 0;
+    for (size_t round = 0; round < (test_long() ? 400000 : 20000); round++) {
+        char text[512];
+        struct tokenizer_span spans[16];
+        struct tokenizer_input input = {.text = text, .spans = spans};
+        input.size = random_text(&state, fixture.tokenizer, text, sizeof(text));
+        input.span_count = random_spans(&state, input.size, spans, 16);
+        enum status status = encode(&fixture, &input);
+        ck_assert_msg(status == STATUS_OK, "%s", fixture.error.text);
+        check_round_trip(&fixture, &input);
+        for (size_t i = 0; i < fixture.ids.count; i++)
+            controls += fixture.ids.ids[i] < 17;
+    }
+    ck_assert_uint_gt(controls, 1000);
+    fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(never_makes_a_control_token_of_untrusted_text)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    uint32_t found = 0;
+    for (int32_t id = 0; (uint32_t)id < tokenizer_vocabulary(fixture.tokenizer); id++) {
+        struct tokenizer_piece piece;
+        ck_assert(tokenizer_piece(fixture.tokenizer, id, &piece));
+        if (!piece.control)
+            continue;
+        found++;
+        encode_all(&fixture, piece.data, piece.size, true);
+        ck_assert(fixture.ids.count == 1 && fixture.ids.ids[0] == id);
+        encode_all(&fixture, piece.data, piece.size, false);
+        ck_assert_uint_gt(fixture.ids.count, 1);
+        for (size_t i = 0; i < fixture.ids.count; i++) {
+            struct tokenizer_piece part;
+            ck_assert(tokenizer_piece(fixture.tokenizer, fixture.ids.ids[i], &part) && !part.control);
+        }
+    }
+    ck_assert_uint_eq(found, 17);
+    fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(names_the_byte_where_utf8_breaks)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    uint64_t state = test_seed() + 2;
+    int32_t kept = 7;
+    fixture.ids = (struct tokenizer_ids){.ids = malloc(sizeof(kept)), .count = 1, .capacity = 1};
+    ck_assert_ptr_nonnull(fixture.ids.ids);
+    fixture.ids.ids[0] = kept;
+    size_t invalid_texts = 0;
+    for (size_t round = 0; round < 20000; round++) {
+        char text[64];
+        size_t size = test_random_below(&state, sizeof(text));
+        for (size_t i = 0; i < size; i++)
+            text[i] = (char)(test_random_below(&state, 3) == 0 ? test_random_below(&state, 256) : 'a' + i % 26);
+        struct tokenizer_input input = {.text = text, .size = size};
+        size_t invalid = utf8_invalid_at(text, size);
+        fixture.ids.count = 1;
+        enum status status = tokenizer_encode(fixture.tokenizer, fixture.scratch, &input, &fixture.ids, &fixture.error);
+        if (invalid == size) {
+            ck_assert_int_eq(status, STATUS_OK);
+            continue;
+        }
+        char expected[64];
+        snprintf(expected, sizeof(expected), "not valid UTF-8 at byte %zu", invalid);
+        ck_assert_int_eq(status, STATUS_INVALID);
+        ck_assert_msg(strstr(fixture.error.text, expected) != NULL, "%s", fixture.error.text);
+        ck_assert(fixture.ids.count == 1 && fixture.ids.ids[0] == kept);
+        invalid_texts++;
+    }
+    ck_assert_uint_gt(invalid_texts, 1000);
+    fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(counts_bytes_that_the_vocabulary_lacks)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    encode_all(&fixture,
+               "a\x04"
+               "b\x06",
+               4, false);
+    ck_assert_uint_eq(fixture.ids.unknown_bytes, 2);
+    encode_all(&fixture, "ab", 2, false);
+    ck_assert_uint_eq(fixture.ids.unknown_bytes, 0);
+    fixture_close(&fixture);
+}
+END_TEST
+
+/* ---- size ---- */
+
+static double encode_seconds(struct fixture *fixture, const char *text, size_t size)
+{
+    uint64_t start = clock_ns();
+    encode_all(fixture, text, size, false);
+    return (double)(clock_ns() - start) * 1e-9;
+}
+
+/* Quadratic merging would take hours; the limit leaves room for sanitizers on a slow machine. */
+START_TEST(takes_a_mebibyte_without_a_place_to_cut)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    char *text = malloc(MEBI);
+    ck_assert_ptr_nonnull(text);
+    uint64_t state = test_seed() + 3;
+    static const char *const alphabets[] = {"a", "-", " ", "\n", "abcdefghijklmnopqrstuvwxyz", "<", "'", "1"};
+    for (size_t kind = 0; kind < sizeof(alphabets) / sizeof(alphabets[0]); kind++) {
+        const char *alphabet = alphabets[kind];
+        size_t letters = strlen(alphabet);
+        for (size_t i = 0; i < MEBI; i++)
+            text[i] = alphabet[test_random_below(&state, letters)];
+        double seconds = encode_seconds(&fixture, text, MEBI);
+        ck_assert_msg(seconds < 30, "1 MiB of \"%c...\" took %.1f s", *alphabet, seconds);
+        size_t size = 0;
+        for (size_t i = 0; i < fixture.ids.count; i++) {
+            struct tokenizer_piece piece;
+            ck_assert(tokenizer_piece(fixture.tokenizer, fixture.ids.ids[i], &piece));
+            ck_assert(memcmp(text + size, piece.data, piece.size) == 0);
+            size += piece.size;
+        }
+        ck_assert_uint_eq(size, MEBI);
+    }
+    free(text);
+    fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(refuses_what_is_too_large)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    size_t size = 64 * MEBI + 1;
+    char *text = malloc(size);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'a', size);
+    struct tokenizer_input input = {.text = text, .size = size};
+    ck_assert_int_eq(encode(&fixture, &input), STATUS_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(fixture.error.text, "67108865 bytes; the limit is 67108864"));
+    input.size = 4 * MEBI + 1;
+    ck_assert_int_eq(encode(&fixture, &input), STATUS_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(fixture.error.text, "run of 4194305 bytes"));
+    ck_assert_uint_eq(fixture.ids.count, 0);
+    free(text);
+    fixture_close(&fixture);
+}
+END_TEST
+
+/* ---- what the file says ---- */
+
+START_TEST(reads_the_ids_that_the_model_names)
+{
+    struct fixture fixture;
+    fixture_open_model(&fixture);
+    uint32_t count;
+    const int32_t *ends = tokenizer_end_ids(fixture.tokenizer, &count);
+    ck_assert(count == 1 && ends[0] == 2);
+    ck_assert_int_eq(tokenizer_eos(fixture.tokenizer), 2);
+    ck_assert_int_eq(tokenizer_bos(fixture.tokenizer), 1);
+    ck_assert(!tokenizer_adds_bos(fixture.tokenizer));
+    ck_assert_uint_eq(tokenizer_vocabulary(fixture.tokenizer), 49152);
+    ck_assert_str_eq(tokenizer_special_text(fixture.tokenizer, 0), "<|endoftext|>");
+    ck_assert_str_eq(tokenizer_special_text(fixture.tokenizer, -1), "");
+    struct tokenizer_piece piece;
+    ck_assert(!tokenizer_piece(fixture.tokenizer, -1, &piece));
+    ck_assert(!tokenizer_piece(fixture.tokenizer, 49152, &piece));
+    fixture_close(&fixture);
+}
+END_TEST
+
+static void open_small(struct fixture *fixture, const struct vocabulary_file *vocabulary)
+{
+    fixture_take(fixture, vocabulary_file_open(vocabulary));
+}
+
+static void check_small(struct fixture *fixture, const char *text, bool trusted, const int32_t *ids, size_t count)
+{
+    struct tokenizer_span span = {strlen(text), trusted};
+    struct tokenizer_input input = {
+        .text = text, .size = strlen(text), .spans = &span, .span_count = 1, .add_bos = true};
+    ck_assert_int_eq(encode(fixture, &input), STATUS_OK);
+    ck_assert_uint_eq(fixture->ids.count, count);
+    for (size_t i = 0; i < count; i++)
+        ck_assert_int_eq(fixture->ids.ids[i], ids[i]);
+}
+
+#define CHECK_SMALL(fixture, text, trusted, ...)                        \
+    check_small(fixture, text, trusted, (const int32_t[]){__VA_ARGS__}, \
+                sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+START_TEST(puts_bos_first_once)
+{
+    struct fixture fixture;
+    struct vocabulary_file small = vocabulary_file_small();
+    small.add_bos = 1;
+    open_small(&fixture, &small);
+    ck_assert(tokenizer_adds_bos(fixture.tokenizer));
+    CHECK_SMALL(&fixture, "", true, SMALL_BOS);
+    CHECK_SMALL(&fixture, "abc", true, SMALL_BOS, SMALL_ABC);
+    CHECK_SMALL(&fixture, "<s>abc", true, SMALL_BOS, SMALL_ABC);
+    CHECK_SMALL(&fixture, "<s><s>a", true, SMALL_BOS, SMALL_BOS, SMALL_A);
+    CHECK_SMALL(&fixture, "a<s>", true, SMALL_BOS, SMALL_A, SMALL_BOS);
+    fixture_close(&fixture);
+    small.add_bos = 0;
+    open_small(&fixture, &small);
+    CHECK_SMALL(&fixture, "abc", true, SMALL_ABC);
+    fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(finds_user_defined_tokens_in_any_text)
+{
+    struct fixture fixture;
+    struct vocabulary_file small = vocabulary_file_small();
+    open_small(&fixture, &small);
+    CHECK_SMALL(&fixture, "ab<mark>c<turn>", true, SMALL_AB, SMALL_MARK, SMALL_C, SMALL_TURN);
+    CHECK_SMALL(&fixture, "ab<mark>c", false, SMALL_AB, SMALL_MARK, SMALL_C);
+    fixture_close(&fixture);
+}
+END_TEST
+
+START_TEST(collects_every_id_that_ends_a_reply)
+{
+    struct fixture fixture;
+    struct vocabulary_file small = vocabulary_file_small();
+    small.eom = SMALL_BOS;
+    open_small(&fixture, &small);
+    uint32_t count;
+    const int32_t *ends = tokenizer_end_ids(fixture.tokenizer, &count);
+    ck_assert(count == 3 && ends[0] == SMALL_EOS && ends[1] == SMALL_TURN && ends[2] == SMALL_BOS);
+    fixture_close(&fixture);
+    small.eot = small.eom = SMALL_EOS;
+    open_small(&fixture, &small);
+    (void)tokenizer_end_ids(fixture.tokenizer, &count);
+    ck_assert_uint_eq(count, 1);
+    fixture_close(&fixture);
+    small.eos = small.eot = small.eom = -1;
+    open_small(&fixture, &small);
+    (void)tokenizer_end_ids(fixture.tokenizer, &count);
+    ck_assert_uint_eq(count, 0);
+    ck_assert_int_eq(tokenizer_eos(fixture.tokenizer), -1);
+    fixture_close(&fixture);
+}
+END_TEST
+
+static void check_refused(const struct vocabulary_file *vocabulary, const char *sentence)
+{
+    struct model_file *file = vocabulary_file_open(vocabulary);
+    struct tokenizer *tokenizer = NULL;
+    struct error error;
+    enum status status = tokenizer_open(file, &tokenizer, &error);
+    ck_assert_msg(status == STATUS_INVALID || status == STATUS_UNSUPPORTED, "taken, though: %s", sentence);
+    ck_assert_msg(strstr(error.text, sentence) != NULL, "\"%s\" does not say \"%s\"", error.text, sentence);
+    ck_assert_ptr_null(tokenizer);
+    model_file_close(file);
+}
+
+/* A sentence, and the one change to a vocabulary that works which it is about. */
+#define REFUSES(sentence, change)                               \
+    do {                                                        \
+        struct vocabulary_file small = vocabulary_file_small(); \
+        change;                                                 \
+        check_refused(&small, sentence);                        \
+    } while (0)
+
+START_TEST(refuses_a_tokenizer_it_does_not_know)
+{
+    REFUSES("has no tokenizer.ggml.model", small.model = NULL);
+    REFUSES("tokenizer.ggml.model is \"llama\"; known is gpt2", small.model = "llama");
+    REFUSES("has no tokenizer.ggml.pre, without which its ids cannot be right; known are smollm, gpt-2, llama-bpe",
+            small.pre = NULL);
+    REFUSES("tokenizer.ggml.pre is \"of mine?\"; known are smollm, gpt-2, llama-bpe", small.pre = "of mine\n");
+    REFUSES("tokenizer.ggml.pre is \"smol\"", small.pre = "smol");
+}
+END_TEST
+
+START_TEST(refuses_a_wrong_vocabulary)
+{
+    REFUSES("has no tokenizer.ggml.tokens", small.no_tokens = true);
+    REFUSES("tokenizer.ggml.tokens is not an array of strings", small.tokens_are_numbers = true);
+    REFUSES("tokenizer.ggml.tokens has 0 tokens", small.token_count = 0);
+    REFUSES("has no tokenizer.ggml.token_type: control tokens cannot be told", small.no_kinds = true);
+    REFUSES("tokenizer.ggml.token_type has 17 entries for 18 tokens", small.kind_count--);
+    REFUSES("tokenizer.ggml.token_type is not an array of integers", small.kinds_are_texts = true);
+    REFUSES("tokenizer.ggml.token_type[4] is 7; it must be 1 to 6", small.kinds[4] = 7);
+    REFUSES("tokenizer.ggml.token_type[4] is -1; it must be 1 to 6", small.kinds[4] = -1);
+    REFUSES("tokenizer.ggml.tokens[5] is empty", small.tokens[5] = "");
+    REFUSES("tokenizer.ggml.tokens[5] is not valid UTF-8", small.tokens[5] = "\xC3");
+    REFUSES("tokenizer.ggml.tokens[3] and [4] are the same token", small.tokens[4] = "a");
+    REFUSES("special tokens 0 and 1 have the same text", small.tokens[1] = "<s>");
+    REFUSES("tokenizer.ggml.tokens[14] and [1] are the same token", small.tokens[1] = "ab");
+}
+END_TEST
+
+START_TEST(refuses_wrong_merges)
+{
+    REFUSES("has no tokenizer.ggml.merges", small.no_merges = true);
+    REFUSES("tokenizer.ggml.merges[0] is not a string", small.merges_are_numbers = true);
+    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "ab");
+    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "a b c");
+    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = " ab");
+    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "ab ");
+    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "");
+    REFUSES("tokenizer.ggml.merges[1] names a token that is not in the vocabulary", small.merges[1] = "ab x");
+    REFUSES("tokenizer.ggml.merges[1] names a token that is not in the vocabulary", small.merges[1] = "ab \xC3");
+    REFUSES("tokenizer.ggml.merges[1] names a token that is not in the vocabulary", small.merges[1] = "<s> a");
+    REFUSES("tokenizer.ggml.merges[1] makes a token that is not in the vocabulary", small.merges[1] = "ab d");
+    REFUSES("tokenizer.ggml.merges[2] is there twice", small.merges[2] = "a b");
+}
+END_TEST
+
+START_TEST(refuses_ids_out_of_range)
+{
+    REFUSES("tokenizer.ggml.bos_token_id is 18; it must be below 18", small.bos = 18);
+    REFUSES("tokenizer.ggml.bos_token_id is -2; it must be below 18", small.bos = -2);
+    REFUSES("tokenizer.ggml.eos_token_id is 4294967297", small.eos = 4294967297);
+    REFUSES("tokenizer.ggml.eot_token_id is 99", small.eot = 99);
+    REFUSES("prompts begin with BOS, but there is no tokenizer.ggml.bos_token_id", {
+        small.bos = -1;
+        small.add_bos = 1;
+    });
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *suite = suite_create("tokenizer");
+    TCase *reference = tcase_create("reference");
+    tcase_add_test(reference, gives_the_ids_of_the_reference);
+    tcase_add_test(reference, gives_the_ids_of_the_reference_with_gpt2_pieces);
+    tcase_add_test(reference, gives_the_ids_of_the_reference_with_llama_pieces);
+    tcase_add_test(reference, finds_control_tokens_in_trusted_text_only);
+    suite_add_tcase(suite, reference);
+    TCase *properties = tcase_create("properties");
+    tcase_add_test(properties, decodes_to_the_text_under_any_spans);
+    tcase_add_test(properties, never_makes_a_control_token_of_untrusted_text);
+    tcase_add_test(properties, names_the_byte_where_utf8_breaks);
+    tcase_add_test(properties, counts_bytes_that_the_vocabulary_lacks);
+    tcase_add_test(properties, takes_a_mebibyte_without_a_place_to_cut);
+    tcase_add_test(properties, refuses_what_is_too_large);
+    suite_add_tcase(suite, properties);
+    TCase *metadata = tcase_create("metadata");
+    tcase_add_test(metadata, reads_the_ids_that_the_model_names);
+    tcase_add_test(metadata, puts_bos_first_once);
+    tcase_add_test(metadata, finds_user_defined_tokens_in_any_text);
+    tcase_add_test(metadata, collects_every_id_that_ends_a_reply);
+    tcase_add_test(metadata, refuses_a_tokenizer_it_does_not_know);
+    tcase_add_test(metadata, refuses_a_wrong_vocabulary);
+    tcase_add_test(metadata, refuses_wrong_merges);
+    tcase_add_test(metadata, refuses_ids_out_of_range);
+    suite_add_tcase(suite, metadata);
+    return suite;
+}
