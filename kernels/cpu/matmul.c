@@ -9,6 +9,7 @@
 #include "kernels/base/check.h"
 #include "kernels/base/size.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/expanded.h"
 
 #define SLAB_BYTES (384u << 10)
 #define SLAB_ROWS_STEP 24u   /* a multiple of every variant's row tile */
@@ -32,10 +33,10 @@ static bool is_int8(const struct kernels *kernels, const struct matrix *matrix)
 
 size_t cpu_matmul_scratch(const struct kernels *kernels, const struct matrix *matrix)
 {
-    /* A panel with codes as bytes and scales as floats, or 16 rows of floats. */
+    size_t expanded = matrix->blocks * sizeof(struct expanded_block);
     if (is_int8(kernels, matrix))
-        return (size_t)matrix->blocks * PANEL_ROWS * (QUANT_BLOCK + 4 * sizeof(float));
-    return size_round_up(matrix->columns, 16) * PANEL_ROWS * sizeof(float);
+        return expanded;
+    return size_round_up(matrix->columns, 16) * PANEL_ROWS * sizeof(float) + expanded;
 }
 
 static void do_item(const struct matmul_job *job, uint32_t item, uint32_t worker)
