@@ -6,8 +6,11 @@
  *     engine_request_release: done with it, at any time; a request that has not ended is cancelled by it
  *     engine_close: everything still running ends with an ERROR event
  *
- * Handles may be used from any thread, each by one thread at a time. `wake` is called from the engine's or the prepare
- * thread whenever events were added to a mailbox that was empty; it must not block nor call the engine back.
+ * Handles may be used from any thread, each by one thread at a time; engine_request_cancel by any thread at any time
+ * before the release. `wake` is called from the engine's, a prepare or the closing thread whenever events were added to
+ * a mailbox that was empty; it must not block nor call the engine back. engine_request_release waits for a `wake` that
+ * is under way, so it must not be called with a lock held that `wake` takes; take and cancel may be. Handles may
+ * outlive engine_close.
  *
  * A request that stops being taken from: its mailbox is bounded (bytes); when it is full the request ends with an error.
  * The engine never waits for a reader. */
@@ -27,8 +30,11 @@
 struct engine;
 struct engine_request;
 
+/* The model was opened with rows_max >= prefill_chunk + sequences_max, with sequences_max and logits_rows_max >=
+ * sequences_max. */
 struct engine_args {
     struct model *model;                       /* used by the engine thread alone from now on */
+    enum activation_mode activations;          /* as the model was opened: part of the cache's identity */
     const struct tokenizer *tokenizer;
     const struct chat_template *chat_template; /* NULL: chat requests are refused with the reason */
     uint32_t sequences_max;                    /* running at once */

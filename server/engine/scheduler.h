@@ -1,13 +1,18 @@
 /* Who runs in the next step, and how many tokens each: pure, state in, plan out; no clock, no model, no cache.
  *
  * Rules, in order:
- *   1. Every sequence that is decoding gets its one row (or is preempted by rule 4).
+ *   1. Every sequence that is decoding gets its one row, if there is a page for it (rule 4).
  *   2. Prefilling sequences, oldest first, share what is left of the row budget: min(prefill_chunk, tokens that fit the
- *      time budget at the measured speed, rows_max - decoding rows), at least one block when anything is prefilling.
- *   3. Waiting requests are admitted in order of arrival while a slot and pages for their prompt are there; one that is held back by a prefix in
- *      flight does not keep the later ones from starting, but none overtakes for lack of pages (no starvation).
+ *      time budget at the measured speed, rows_max - decoding rows), at least one block (or prefill_chunk, if smaller).
+ *   3. Waiting sequences are admitted in order of arrival while slots, rows and pages for all their ids are there, and a
+ *      block for each one that runs stays in reserve. One that is held back by a prefix in flight does not keep the later
+ *      ones from starting, but none overtakes for lack of pages or slots (no starvation).
  *   4. When a running sequence needs a page and the pool has none, the youngest running sequence is preempted: its lease
- *      is released (its blocks stay cached as long as they can) and it goes back to the head of the queue. Never the oldest. */
+ *      is released (its blocks stay cached as long as they can) and it waits again, in its old place. Only younger ones
+ *      give way to older ones, so never the oldest; the youngest itself stands still until a page is there.
+ *
+ * The pages that a preemption sets free are an estimate (others may share them), so a plan that preempts admits nobody:
+ * the caller carries the preemptions out, counts again and asks for a new plan. */
 #ifndef SERVER_ENGINE_SCHEDULER_H
 #define SERVER_ENGINE_SCHEDULER_H
 
@@ -19,6 +24,7 @@ struct scheduler_limits {
     uint32_t rows_max;      /* of a step */
     uint32_t prefill_chunk; /* prompt rows of a step */
     uint32_t block_tokens;
+    uint32_t pages_per_block;
     uint32_t step_ms; /* 0: no time budget */
 };
 
@@ -27,10 +33,10 @@ enum scheduler_phase { SCHEDULER_WAITING, SCHEDULER_PREFILL, SCHEDULER_DECODE };
 /* One sequence as the scheduler sees it. The array is in order of arrival. */
 struct scheduler_sequence {
     enum scheduler_phase phase;
-    uint32_t rows_left;    /* prompt rows still to compute (after the cache hit); DECODE: 1 */
-    uint32_t pages_needed; /* pages to take from the pool to run all of rows_left (WAITING, PREFILL) or the next row */
-    uint32_t tail_room;    /* rows that fit the pages it already holds */
-    uint32_t pages_held;   /* that a preemption would make available, at least */
+    uint32_t slots;        /* of sequences_max that it takes: its choices that start with its first token count too */
+    uint32_t rows_left;    /* rows still to compute, after the cache hit; DECODE: 1 */
+    uint32_t pages_needed; /* WAITING: available pages that its admission takes, for all its ids; otherwise for this step */
+    uint32_t pages_held;   /* that a preemption would make available */
     bool held_back;        /* WAITING: a prefix that it shares is being computed */
 };
 
@@ -45,8 +51,8 @@ struct scheduler_state {
 enum scheduler_action { SCHEDULER_IDLE, SCHEDULER_RUN, SCHEDULER_ADMIT, SCHEDULER_PREEMPT };
 
 struct scheduler_decision {
-    enum scheduler_action action; /* ADMIT: acquire a lease, then run `rows`, which may be 0 */
-    uint32_t rows;
+    enum scheduler_action action; /* ADMIT: acquire a lease, then run `rows` */
+    uint32_t rows;                /* RUN, ADMIT: at least 1 */
 };
 
 /* Fills decisions[i] for sequences[i]. */

@@ -1,0 +1,40 @@
+/* The rows of a step as the model wants them, in arrays taken at open. Filled by the step, read back by it. */
+#ifndef SERVER_ENGINE_BATCH_H
+#define SERVER_ENGINE_BATCH_H
+
+#include <stdint.h>
+
+#include "model/batch.h"
+#include "server/engine/sequence.h"
+
+struct step_entry {
+    struct sequence *sequence;
+    uint32_t rows;
+    uint32_t draws; /* 0: a prompt's chunk that is not the last, or nothing is to be drawn */
+};
+
+struct step_batch {
+    uint32_t capacity;                /* sequences, and draws */
+    uint32_t count;                   /* sequences */
+    uint32_t draw_count;
+    uint32_t rows;
+    uint32_t prefill_rows;            /* of them prompts' */
+    struct step_entry *entries;       /* (capacity) */
+    struct batch_sequence *sequences; /* (capacity) */
+    struct sample_row *draws;         /* (capacity) */
+    struct sample_result *results;    /* (capacity) */
+};
+
+enum status step_batch_open(uint32_t capacity, struct step_batch *batch, struct error *error);
+void step_batch_close(struct step_batch *batch);
+void step_batch_clear(struct step_batch *batch);
+
+/* Adds the next `rows` ids of a running sequence whose lease has pages for them. The last row of all its ids draws: once
+ * for its choice, or for every choice of the request where they begin together. The lease must not change until the
+ * step is over. */
+void step_batch_add(struct step_batch *batch, struct sequence *sequence, uint32_t rows, uint32_t groups);
+
+/* Whether the next draw for this sequence is the first one of all choices of its request. */
+bool step_batch_forks(const struct sequence *sequence);
+
+#endif

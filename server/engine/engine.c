@@ -1,0 +1,180 @@
+/* Opening and closing the engine, and its door: submit, cancel, status. */
+#include "server/engine/engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/check.h"
+#include "server/engine/engine_state.h"
+#include "server/engine/loop.h"
+#include "server/engine/prepare.h"
+
+/* ---- open and close ---- */
+
+void engine_let_go(struct engine *engine)
+{
+    if (atomic_fetch_sub(&engine->holders, 1) > 1)
+        return;
+    pthread_cond_destroy(&engine->prepare_wake);
+    pthread_cond_destroy(&engine->loop_wake);
+    pthread_mutex_destroy(&engine->lock);
+    free(engine->model_id);
+    free(engine);
+}
+
+static enum status check_args(const struct engine_args *args, struct error *error)
+{
+    if (args->sequences_max == 0)
+        return error_field(error, STATUS_INVALID, "max-sequences", "max-sequences is 0; at least 1 must run");
+    if (args->prefill_chunk == 0)
+        return error_field(error, STATUS_INVALID, "prefill-chunk", "prefill-chunk is 0; it must be at least 1");
+    if (args->queue_max == 0)
+        return error_field(error, STATUS_INVALID, "queue", "the queue's limit is 0; at least 1 must be able to wait");
+    return STATUS_OK;
+}
+
+static enum status start(struct engine *engine, struct error *error)
+{
+    if (loop_open(engine, &engine->loop, error) != STATUS_OK)
+        return error->status;
+    for (uint32_t i = 0; i < ENGINE_PREPARE_THREADS; i++) {
+        if (prepare_open(engine, &engine->prepare[i], error) != STATUS_OK)
+            return error->status;
+    }
+    return STATUS_OK;
+}
+
+enum status engine_open(const struct engine_args *args, struct engine **out, struct error *error)
+{
+    if (check_args(args, error) != STATUS_OK)
+        return error->status;
+    struct engine *engine = calloc(1, sizeof(*engine));
+    if (engine == NULL)
+        return error_no_memory(error, "the engine");
+    engine->args = *args;
+    engine->context = model_context(args->model);
+    engine->model_id = strdup(args->model_id == NULL ? "" : args->model_id);
+    engine->args.model_id = engine->model_id;
+    atomic_init(&engine->holders, 1);
+    pthread_mutex_init(&engine->lock, NULL);
+    pthread_cond_init(&engine->prepare_wake, NULL);
+    pthread_cond_init(&engine->loop_wake, NULL);
+    enum status status = engine->model_id == NULL ? error_no_memory(error, "the engine") : start(engine, error);
+    if (status != STATUS_OK) {
+        engine_close(engine);
+        return status;
+    }
+    *out = engine;
+    return STATUS_OK;
+}
+
+void engine_closing_error(struct error *error)
+{
+    error_set(error, STATUS_BUSY, "the server is shutting down");
+    snprintf(error->code, sizeof(error->code), "draining");
+}
+
+static void set_stopping(struct engine *engine, bool *stopping)
+{
+    pthread_mutex_lock(&engine->lock);
+    *stopping = true;
+    atomic_store(&engine->abandon, true);
+    pthread_cond_broadcast(&engine->prepare_wake);
+    pthread_cond_broadcast(&engine->loop_wake);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* The prepare threads first, so that nothing arrives at a loop that has ended. */
+void engine_close(struct engine *engine)
+{
+    set_stopping(engine, &engine->prepare_stopping);
+    for (uint32_t i = 0; i < ENGINE_PREPARE_THREADS; i++) {
+        if (engine->prepare[i] != NULL)
+            prepare_close(engine->prepare[i]);
+    }
+    set_stopping(engine, &engine->loop_stopping);
+    if (engine->loop != NULL)
+        loop_close(engine->loop);
+
+    struct error error;
+    struct engine_request *request;
+    engine_closing_error(&error);
+    while ((request = request_queue_pop(&engine->to_prepare)) != NULL) {
+        engine_waits_no_more(engine, request);
+        request_end(request, &error);
+        request_let_go(request);
+    }
+    engine_let_go(engine);
+}
+
+/* ---- the door ---- */
+
+static enum status enqueue(struct engine *engine, struct engine_request *request, struct error *error)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&engine->lock);
+    if (engine->prepare_stopping) {
+        engine_closing_error(error);
+        status = STATUS_BUSY;
+    } else if (engine->waiting >= engine->args.queue_max) {
+        status = error_set(error, STATUS_BUSY, "%" PRIu32 " requests are waiting, as many as may; try again later",
+                           engine->waiting);
+        snprintf(error->code, sizeof(error->code), "queue_full");
+    } else {
+        engine->waiting++;
+        request->counts_as_waiting = true;
+        request_queue_push(&engine->to_prepare, request);
+        pthread_cond_signal(&engine->prepare_wake);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return status;
+}
+
+enum status engine_submit(struct engine *engine, struct api_call *call, const char *request_id, engine_wake *wake,
+                          void *wake_context, struct engine_request **out, struct error *error)
+{
+    struct engine_request *request;
+    if (request_open(engine, call, request_id, &request, error) != STATUS_OK) {
+        api_call_close(call);
+        return error->status;
+    }
+    request->wake = wake;
+    request->wake_context = wake_context;
+    enum status status = enqueue(engine, request, error);
+    if (status != STATUS_OK) {
+        request_let_go(request); /* for the engine ... */
+        request_let_go(request); /* ... and for the reader that gets no handle */
+        return status;
+    }
+    *out = request;
+    return STATUS_OK;
+}
+
+void engine_waits_no_more(struct engine *engine, struct engine_request *request)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->waiting -= request->counts_as_waiting;
+    request->counts_as_waiting = false;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_notice_cancel(struct engine *engine, struct engine_request *request)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->cancel_posted = true;
+    if (engine->step_running && engine->step_abandonable && request->in_step)
+        atomic_store(&engine->abandon, true);
+    pthread_cond_signal(&engine->loop_wake);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+struct engine_status engine_status(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct engine_status status = engine->published;
+    status.waiting = engine->waiting;
+    pthread_mutex_unlock(&engine->lock);
+    return status;
+}

@@ -1,0 +1,313 @@
+/* One prepare thread: an arena and a tokenizer's scratch of its own, one request at a time. */
+#include "server/engine/prepare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "kernels/base/arena.h"
+#include "kernels/base/check.h"
+#include "kernels/base/thread.h"
+#include "model/text/detokenizer.h"
+#include "model/text/tokenizer.h"
+#include "server/engine/admission.h"
+#include "server/engine/engine_state.h"
+#include "server/engine/prompt.h"
+
+struct prepare {
+    struct engine *engine;
+    struct thread thread;
+    struct tokenizer_scratch *scratch;
+    struct arena arena; /* of one request */
+};
+
+static const char *prompt_field(const struct api_call *call)
+{
+    return call->is_chat ? "messages" : "prompt";
+}
+
+/* ---- prompt to ids ---- */
+
+static enum status read_chat(struct prepare *prepare, const struct api_call *call, struct tokenizer_ids *ids,
+                             struct error *error)
+{
+    const struct engine_args *args = &prepare->engine->args;
+    struct chat_prompt prompt;
+    if (args->chat_template == NULL)
+        return error_field(error, STATUS_UNSUPPORTED, "messages",
+                           "the model %s has no chat template; give it a prompt as text or tokens", args->model_id);
+    if (prompt_render(args->chat_template, &call->chat, &prepare->arena, &prompt, error) != STATUS_OK)
+        return error->status;
+    return prompt_tokenize(args->tokenizer, prepare->scratch, &prompt, ids, error);
+}
+
+static enum status copy_ids(const struct api_call *call, struct tokenizer_ids *ids, struct error *error)
+{
+    size_t bytes = call->prompt_id_count * sizeof(*ids->ids);
+    ids->ids = malloc(bytes + 1);
+    if (ids->ids == NULL)
+        return error_no_memory(error, "a prompt's tokens");
+    if (bytes > 0)
+        memcpy(ids->ids, call->prompt_ids, bytes);
+    ids->count = ids->capacity = call->prompt_id_count;
+    return STATUS_OK;
+}
+
+static enum status read_prompt(struct prepare *prepare, const struct api_call *call, struct tokenizer_ids *ids,
+                               struct error *error)
+{
+    if (call->is_chat)
+        return read_chat(prepare, call, ids, error);
+    if (call->prompt == NULL && call->prompt_ids != NULL)
+        return copy_ids(call, ids, error);
+    struct tokenizer_input input = {
+        .text = call->prompt == NULL ? "" : call->prompt,
+        .size = call->prompt == NULL ? 0 : call->prompt_size,
+        .add_bos = call->add_special_tokens,
+    };
+    return tokenizer_encode(prepare->engine->args.tokenizer, prepare->scratch, &input, ids, error);
+}
+
+/* ---- calls that are answered at once ---- */
+
+static enum status post_answer(struct engine_request *request, const struct api_event *answer, struct error *error)
+{
+    if (!mailbox_enlarge(&request->mailbox, answer))
+        return error_no_memory(error, "the answer");
+    CHECK(request_post(request, answer));
+    return STATUS_OK;
+}
+
+static enum status answer_tokenize(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    const struct tokenizer *tokenizer = prepare->engine->args.tokenizer;
+    struct tokenizer_ids ids = {0};
+    struct api_token *tokens = NULL;
+    enum status status = read_prompt(prepare, request->call, &ids, error);
+    if (status != STATUS_OK)
+        goto done;
+    tokens = calloc(ids.count + 1, sizeof(*tokens));
+    if (tokens == NULL || ids.count > UINT32_MAX) {
+        status = error_no_memory(error, "the tokens of an answer");
+        goto done;
+    }
+    for (size_t i = 0; i < ids.count; i++) {
+        struct tokenizer_piece piece = {0};
+        if (request->call->return_token_strings)
+            tokenizer_piece(tokenizer, ids.ids[i], &piece);
+        tokens[i] = (struct api_token){.id = ids.ids[i], .text = piece.data, .size = piece.size};
+    }
+    request->usage.prompt_tokens = (uint32_t)ids.count;
+    struct api_event answer = {
+        .type = API_EVENT_TOKENS,
+        .tokens = tokens,
+        .token_count = (uint32_t)ids.count,
+        .usage = request->usage,
+    };
+    status = post_answer(request, &answer, error);
+done:
+    free(tokens);
+    tokenizer_ids_free(&ids);
+    return status;
+}
+
+static enum status answer_detokenize(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    const struct api_call *call = request->call;
+    struct detokenizer detokenizer = detokenizer_start(prepare->engine->args.tokenizer, !call->skip_special_tokens);
+    struct buffer text = {0};
+    for (uint32_t i = 0; i < call->prompt_id_count; i++)
+        detokenizer_push(&detokenizer, call->prompt_ids[i], &text);
+    detokenizer_finish(&detokenizer, &text);
+    request->usage.prompt_tokens = call->prompt_id_count;
+    struct api_event answer = {
+        .type = API_EVENT_TOKENS, .text = text.data, .text_size = text.size, .usage = request->usage};
+    enum status status =
+        text.failed ? error_no_memory(error, "the text of an answer") : post_answer(request, &answer, error);
+    buffer_free(&text);
+    return status;
+}
+
+/* ---- generation ---- */
+
+static enum status draw_seed(struct engine_request *request, struct error *error)
+{
+    const struct api_sampling *sampling = &request->call->sampling;
+    if (sampling->has_seed) {
+        request->seed = sampling->seed;
+        return STATUS_OK;
+    }
+    while (getrandom(&request->seed, sizeof(request->seed), 0) != (ssize_t)sizeof(request->seed)) {
+        if (errno != EINTR)
+            return error_set(error, STATUS_IO, "the system gives no random numbers: %s", strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+static enum status take_end_ids(struct engine_request *request, const struct tokenizer *tokenizer,
+                                struct error *error)
+{
+    const struct api_call *call = request->call;
+    uint32_t own = 0;
+    const int32_t *end_ids = tokenizer_end_ids(tokenizer, &own);
+    if (call->ignore_eos)
+        own = 0;
+    request->end_ids = calloc((size_t)own + call->stop_id_count + 1, sizeof(*request->end_ids));
+    if (request->end_ids == NULL)
+        return error_no_memory(error, "a request's stop tokens");
+    for (uint32_t i = 0; i < own; i++)
+        request->end_ids[request->end_count++] = end_ids[i];
+    for (uint32_t i = 0; i < call->stop_id_count; i++)
+        request->end_ids[request->end_count++] = call->stop_ids[i];
+    return STATUS_OK;
+}
+
+static enum status take_sequences(struct engine_request *request, const struct tokenizer *tokenizer,
+                                  const struct tokenizer_ids *ids, struct error *error)
+{
+    request->sequences = calloc(request->choices, sizeof(*request->sequences));
+    if (request->sequences == NULL)
+        return error_no_memory(error, "a request's sequences");
+    for (uint32_t i = 0; i < request->choices; i++) {
+        struct sequence_args args = {
+            .request = request,
+            .tokenizer = tokenizer,
+            .call = request->call,
+            .prompt = ids->ids,
+            .prompt_count = request->prompt_count,
+            .tokens_max = request->tokens_max,
+            .end_ids = request->end_ids,
+            .end_count = request->end_count,
+            .seed = request->seed,
+            .choice = i,
+        };
+        if (sequence_open(&args, &request->sequences[i], error) != STATUS_OK)
+            return error->status;
+    }
+    return STATUS_OK;
+}
+
+static enum status prepare_generation(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    const struct engine *engine = prepare->engine;
+    const struct api_call *call = request->call;
+    struct admission_limits limits = {
+        .context = engine->context,
+        .pool_tokens_max = engine->pool_tokens_max,
+        .sequences_max = engine->args.sequences_max,
+    };
+    struct tokenizer_ids ids = {0};
+    enum status status = admission_check_choices(&limits, request->choices, error);
+    if (status == STATUS_OK)
+        status = read_prompt(prepare, call, &ids, error);
+    if (status == STATUS_OK)
+        status = admission_check_prompt(&limits, call, ids.count, &request->tokens_max, error);
+    if (status == STATUS_OK) {
+        request->prompt_count = (uint32_t)ids.count;
+        request->usage.prompt_tokens = request->prompt_count;
+        status = draw_seed(request, error);
+    }
+    if (status == STATUS_OK)
+        status = take_end_ids(request, engine->args.tokenizer, error);
+    if (status == STATUS_OK)
+        status = take_sequences(request, engine->args.tokenizer, &ids, error);
+    tokenizer_ids_free(&ids);
+    return status;
+}
+
+/* ---- the thread ---- */
+
+static enum status work(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    if (request_cancelled(request))
+        return error_set(error, STATUS_CANCELLED, "the request was cancelled");
+    enum status status;
+    switch (request->call->kind) {
+    case API_TOKENIZE:
+        status = answer_tokenize(prepare, request, error);
+        break;
+    case API_DETOKENIZE:
+        status = answer_detokenize(prepare, request, error);
+        break;
+    default:
+        status = prepare_generation(prepare, request, error);
+        break;
+    }
+    if (status != STATUS_OK && error->field[0] == '\0' && status == STATUS_INVALID)
+        memcpy(error->field, prompt_field(request->call), strlen(prompt_field(request->call)) + 1);
+    if (status == STATUS_OK && request_cancelled(request))
+        return error_set(error, STATUS_CANCELLED, "the request was cancelled");
+    return status;
+}
+
+static void hand_over(struct engine *engine, struct engine_request *request)
+{
+    struct api_event event = {.type = API_EVENT_ACCEPTED, .usage = request->usage};
+    request_post(request, &event);
+    pthread_mutex_lock(&engine->lock);
+    request_queue_push(&engine->arrivals, request);
+    pthread_cond_signal(&engine->loop_wake);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+static void handle(struct prepare *prepare, struct engine_request *request)
+{
+    struct engine *engine = prepare->engine;
+    struct error error = {0};
+    enum status status = work(prepare, request, &error);
+    arena_reset(&prepare->arena);
+    bool generates = request->call->kind != API_TOKENIZE && request->call->kind != API_DETOKENIZE;
+    if (status == STATUS_OK && generates) {
+        hand_over(engine, request);
+        return;
+    }
+    engine_waits_no_more(engine, request);
+    request_end(request, status == STATUS_OK ? NULL : &error);
+    request_let_go(request);
+}
+
+static struct engine_request *next_request(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    while (!engine->prepare_stopping && engine->to_prepare.first == NULL)
+        pthread_cond_wait(&engine->prepare_wake, &engine->lock);
+    struct engine_request *request = engine->prepare_stopping ? NULL : request_queue_pop(&engine->to_prepare);
+    pthread_mutex_unlock(&engine->lock);
+    return request;
+}
+
+static void run(void *context)
+{
+    struct prepare *prepare = context;
+    struct engine_request *request;
+    while ((request = next_request(prepare->engine)) != NULL)
+        handle(prepare, request);
+}
+
+enum status prepare_open(struct engine *engine, struct prepare **out, struct error *error)
+{
+    struct prepare *prepare = calloc(1, sizeof(*prepare));
+    if (prepare == NULL)
+        return error_no_memory(error, "a prepare thread");
+    prepare->engine = engine;
+    if (tokenizer_scratch_open(engine->args.tokenizer, &prepare->scratch, error) != STATUS_OK)
+        goto fail;
+    if (thread_start("prepare", run, prepare, &prepare->thread, error) != STATUS_OK)
+        goto fail;
+    *out = prepare;
+    return STATUS_OK;
+fail:
+    if (prepare->scratch != NULL)
+        tokenizer_scratch_close(prepare->scratch);
+    free(prepare);
+    return error->status;
+}
+
+void prepare_close(struct prepare *prepare)
+{
+    thread_join(&prepare->thread);
+    tokenizer_scratch_close(prepare->scratch);
+    arena_free(&prepare->arena);
+    free(prepare);
+}

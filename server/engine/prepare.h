@@ -1,0 +1,15 @@
+/* Threads that turn a call into tokens: render, tokenize, check that it can ever fit, take the memory it will need; then
+ * the request goes to the engine thread. Tokenize and detokenize calls are answered here. */
+#ifndef SERVER_ENGINE_PREPARE_H
+#define SERVER_ENGINE_PREPARE_H
+
+#include "kernels/base/status.h"
+
+struct engine;
+struct prepare;
+
+/* Starts one thread, which takes from engine->to_prepare until engine->prepare_stopping. */
+enum status prepare_open(struct engine *engine, struct prepare **out, struct error *error);
+void prepare_close(struct prepare *prepare); /* waits for the thread */
+
+#endif

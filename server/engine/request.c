@@ -1,0 +1,194 @@
+/* The handle's side of a request, and the way events take to it. */
+#include "server/engine/request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/base/log.h"
+#include "kernels/base/size.h"
+#include "kernels/base/thread.h"
+#include "server/engine/engine_state.h"
+
+/* Bytes of events on their way to one reader. */
+#define MAILBOX_BYTES_MIN ((size_t)64 << 10)
+#define MAILBOX_BYTES_MAX ((size_t)1 << 20)
+#define MAILBOX_BYTES_MAX_TOKENS ((size_t)8 << 20)
+
+void request_queue_push(struct request_queue *queue, struct engine_request *request)
+{
+    request->next = NULL;
+    if (queue->last == NULL)
+        queue->first = request;
+    else
+        queue->last->next = request;
+    queue->last = request;
+}
+
+struct engine_request *request_queue_pop(struct request_queue *queue)
+{
+    struct engine_request *request = queue->first;
+    if (request != NULL) {
+        queue->first = request->next;
+        request->next = NULL;
+        if (queue->first == NULL)
+            queue->last = NULL;
+    }
+    return request;
+}
+
+/* ---- life ---- */
+
+bool request_wants_tokens(const struct engine_request *request)
+{
+    return request->call->logprobs || request->call->return_token_ids;
+}
+
+static size_t mailbox_bytes(const struct engine_request *request)
+{
+    const struct api_call *call = request->call;
+    bool tokens = request_wants_tokens(request);
+    uint32_t tokens_max = request->engine->context;
+    if (call->has_max_tokens && call->max_tokens < tokens_max)
+        tokens_max = call->max_tokens;
+    if (call->kind == API_TOKENIZE || call->kind == API_DETOKENIZE)
+        tokens_max = 0; /* the answer's size is known when it is there */
+    size_t bytes = mailbox_bytes_for(request->choices, tokens_max, tokens, call->logprobs ? call->top_logprobs : 0);
+    return size_min(size_max(bytes, MAILBOX_BYTES_MIN), tokens ? MAILBOX_BYTES_MAX_TOKENS : MAILBOX_BYTES_MAX);
+}
+
+enum status request_open(struct engine *engine, struct api_call *call, const char *id,
+                         struct engine_request **out, struct error *error)
+{
+    struct engine_request *request = calloc(1, sizeof(*request));
+    if (request == NULL)
+        return error_no_memory(error, "a request");
+    request->engine = engine;
+    request->call = call;
+    request->choices = call->choices > 0 ? call->choices : 1;
+    request->submitted_ns = clock_ns();
+    snprintf(request->id, sizeof(request->id), "%s", id);
+    if (mailbox_open(&request->mailbox, mailbox_bytes(request), request->choices, error) != STATUS_OK) {
+        free(request);
+        return error->status;
+    }
+    pthread_mutex_init(&request->wake_lock, NULL);
+    atomic_init(&request->holders, 2);
+    atomic_fetch_add(&engine->holders, 1);
+    *out = request;
+    return STATUS_OK;
+}
+
+void request_let_go(struct engine_request *request)
+{
+    if (atomic_fetch_sub(&request->holders, 1) > 1)
+        return;
+    for (uint32_t i = 0; request->sequences != NULL && i < request->choices; i++)
+        sequence_close(&request->sequences[i]);
+    free(request->sequences);
+    free(request->end_ids);
+    mailbox_close(&request->mailbox);
+    pthread_mutex_destroy(&request->wake_lock);
+    api_call_close(request->call);
+    engine_let_go(request->engine);
+    free(request);
+}
+
+bool request_cancelled(struct engine_request *request)
+{
+    return atomic_load(&request->cancelled);
+}
+
+/* ---- events ---- */
+
+bool request_post(struct engine_request *request, const struct api_event *event)
+{
+    enum mailbox_outcome outcome = mailbox_put(&request->mailbox, event);
+    if (outcome == MAILBOX_PUT_FIRST) {
+        pthread_mutex_lock(&request->wake_lock);
+        if (request->wake != NULL)
+            request->wake(request->wake_context);
+        pthread_mutex_unlock(&request->wake_lock);
+    }
+    return outcome != MAILBOX_FULL;
+}
+
+static double milliseconds(uint64_t from_ns, uint64_t to_ns)
+{
+    return from_ns == 0 || to_ns <= from_ns ? 0 : (double)(to_ns - from_ns) / 1e6;
+}
+
+static const char *outcome_name(const struct engine_request *request, const struct error *error)
+{
+    if (error != NULL)
+        return status_name(error->status);
+    return request->last_reason == API_STOP_LENGTH ? "length" : "stop";
+}
+
+static void write_log(const struct engine_request *request, const struct error *error)
+{
+    uint64_t now = clock_ns();
+    uint64_t started = request->started_ns == 0 ? now : request->started_ns;
+    uint64_t first = request->first_token_ns == 0 ? now : request->first_token_ns;
+    double decode_ms = milliseconds(first, now);
+    uint32_t generated = request->usage.completion_tokens;
+    uint32_t decoded = generated > request->choices ? generated - request->choices : 0; /* after the first ones */
+    char seed[24];
+    snprintf(seed, sizeof(seed), "%" PRIu64, request->seed);
+    struct log_field fields[] = {
+        log_text("id", request->id),
+        log_text("finish", outcome_name(request, error)),
+        log_integer("prompt", request->usage.prompt_tokens),
+        log_integer("cached", request->usage.cached_tokens),
+        log_integer("computed", request->computed),
+        log_integer("generated", generated),
+        log_number("queue_ms", milliseconds(request->submitted_ns, started)),
+        log_number("prefill_ms", milliseconds(started, first)),
+        log_number("decode_ms", decode_ms),
+        log_number("tokens_per_s", decode_ms > 0 ? decoded * 1e3 / decode_ms : 0),
+        log_text(error == NULL ? "seed" : "error", error == NULL ? seed : error->text),
+    };
+    size_t count = sizeof(fields) / sizeof(fields[0]);
+    log_event(LOG_INFO, "request", fields, error == NULL && !log_enabled(LOG_DEBUG) ? count - 1 : count);
+}
+
+void request_end(struct engine_request *request, const struct error *error)
+{
+    struct api_event event = {.type = API_EVENT_END, .usage = request->usage};
+    if (error != NULL) {
+        event.type = API_EVENT_ERROR;
+        event.error = *error;
+    }
+    enum api_kind kind = request->call->kind;
+    if (kind == API_CHAT || kind == API_COMPLETION)
+        write_log(request, error);
+    atomic_store(&request->ended, true);
+    request_post(request, &event);
+}
+
+/* ---- the handle ---- */
+
+const struct api_call *engine_request_call(const struct engine_request *request)
+{
+    return request->call;
+}
+
+bool engine_request_take(struct engine_request *request, struct api_event *event)
+{
+    return mailbox_take(&request->mailbox, event);
+}
+
+void engine_request_cancel(struct engine_request *request)
+{
+    if (!atomic_exchange(&request->cancelled, true) && !atomic_load(&request->ended))
+        engine_notice_cancel(request->engine, request);
+}
+
+void engine_request_release(struct engine_request *request)
+{
+    engine_request_cancel(request);
+    pthread_mutex_lock(&request->wake_lock);
+    request->wake = NULL;
+    pthread_mutex_unlock(&request->wake_lock);
+    request_let_go(request);
+}

@@ -1,0 +1,77 @@
+/* A request from submit to its last event. It is held by two: the reader's handle, and the engine as long as it works on
+ * it (first a prepare thread, then the engine thread). Whoever lets go last frees it. */
+#ifndef SERVER_ENGINE_REQUEST_H
+#define SERVER_ENGINE_REQUEST_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/engine/engine.h"
+#include "server/engine/mailbox.h"
+#include "server/engine/sequence.h"
+
+struct engine_request {
+    struct engine *engine;
+    struct api_call *call;
+    char id[72];
+    struct mailbox mailbox;
+    atomic_uint holders;
+    atomic_bool cancelled;
+    atomic_bool ended; /* its last event was posted */
+
+    pthread_mutex_t wake_lock; /* wake, wake_context; held while wake runs, never by take or cancel */
+    engine_wake *wake;         /* NULL: released */
+    void *wake_context;
+
+    /* Under the engine's lock. */
+    struct engine_request *next; /* in a queue */
+    bool counts_as_waiting;
+    bool in_step; /* the running step computes rows of it */
+
+    /* Taken by the prepare thread, constant afterwards. */
+    int32_t *end_ids; /* (end_count) */
+    uint32_t end_count;
+    uint32_t choices;
+    struct sequence *sequences; /* (choices) */
+    uint32_t prompt_count;
+    uint32_t tokens_max;
+    uint64_t seed;
+
+    /* The engine thread's. */
+    bool started;
+    uint32_t choices_ended;
+    enum api_stop_reason last_reason;
+    struct api_usage usage;
+    uint32_t computed; /* rows of prompt, recomputed ones too */
+    uint64_t submitted_ns;
+    uint64_t started_ns;
+    uint64_t first_token_ns; /* 0: none yet */
+};
+
+/* First in, first out. */
+struct request_queue {
+    struct engine_request *first;
+    struct engine_request *last;
+};
+
+void request_queue_push(struct request_queue *queue, struct engine_request *request);
+struct engine_request *request_queue_pop(struct request_queue *queue); /* NULL: empty */
+
+/* Takes the call on success. The reader's and the engine's hold on it begin here. */
+enum status request_open(struct engine *engine, struct api_call *call, const char *id,
+                         struct engine_request **out, struct error *error);
+void request_let_go(struct engine_request *request);
+
+bool request_cancelled(struct engine_request *request);
+/* Whether drawn ids go out with the text. */
+bool request_wants_tokens(const struct engine_request *request);
+
+/* Puts an event into the mailbox and wakes the reader. False: the reader is too far behind. */
+bool request_post(struct engine_request *request, const struct api_event *event);
+
+/* The last event: END when `error` is NULL. Writes the log line. The engine's hold is still to be let go. */
+void request_end(struct engine_request *request, const struct error *error);
+
+#endif

@@ -1,0 +1,371 @@
+/* The step loop's body. Nothing here allocates. */
+#include "server/engine/step.h"
+
+#include "kernels/base/check.h"
+#include "kernels/base/log.h"
+#include "server/engine/engine_state.h"
+#include "server/engine/place.h"
+
+/* A step that is expected to be over sooner is not worth ending early. */
+#define ABANDON_MS 50.0
+/* Weight of the newest step in the measured speeds. */
+#define SPEED_WEIGHT 0.25
+
+/* ---- plan ---- */
+
+static struct scheduler_sequence view_of(const struct loop *loop, const struct sequence *sequence)
+{
+    struct scheduler_sequence view = {.slots = step_batch_forks(sequence) ? sequence->request->choices : 1};
+    if (sequence->state == SEQUENCE_WAITING) {
+        view.phase = SCHEDULER_WAITING;
+        view.rows_left = sequence->rows_left;
+        view.pages_needed = sequence->pages_needed;
+        view.held_back = sequence->held_back;
+        return view;
+    }
+    view.phase = sequence_decodes(sequence) ? SCHEDULER_DECODE : SCHEDULER_PREFILL;
+    view.rows_left = sequence->count - sequence->committed;
+    view.pages_needed = place_pages_to_extend(loop, sequence);
+    view.pages_held = place_pages_held(loop, sequence);
+    return view;
+}
+
+/* All that run, and as many of those that wait as there is room for: the queue's limit, and those that waited before. */
+static void gather(struct loop *loop)
+{
+    uint32_t room = loop->plan_max - loop->limits.sequences_max, waiting = 0;
+    loop->plan_count = 0;
+    for (struct sequence *s = loop->oldest; s != NULL; s = s->younger) {
+        if (s->state == SEQUENCE_WAITING && waiting++ >= room)
+            continue;
+        CHECK(loop->plan_count < loop->plan_max);
+        loop->planned[loop->plan_count] = s;
+        loop->views[loop->plan_count++] = view_of(loop, s);
+    }
+}
+
+static void plan(struct loop *loop)
+{
+    uint32_t decoding = 0;
+    place_look_again(loop);
+    gather(loop);
+    for (uint32_t i = 0; i < loop->plan_count; i++)
+        decoding += loop->views[i].phase == SCHEDULER_DECODE;
+    struct scheduler_state state = {
+        .sequences = loop->views,
+        .count = loop->plan_count,
+        .pages_available = cache_pages_available(loop->cache),
+        .rows_per_ms = loop->rows_per_ms,
+        .decode_ms = loop->rows_per_ms > 0 ? decoding / loop->rows_per_ms : 0,
+    };
+    scheduler_plan(&loop->limits, &state, loop->decisions);
+}
+
+/* False: nobody had to leave. The youngest leave first, so that a plan is not needed for each. */
+static bool preempt(struct loop *loop)
+{
+    bool any = false;
+    for (uint32_t i = loop->plan_count; i-- > 0;) {
+        if (loop->decisions[i].action == SCHEDULER_PREEMPT) {
+            place_preempt(loop, loop->planned[i]);
+            any = true;
+        }
+    }
+    return any;
+}
+
+static void post_started(struct loop *loop, struct sequence *sequence)
+{
+    struct engine_request *request = sequence->request;
+    if (request->started)
+        return;
+    request->started = true;
+    request->started_ns = clock_ns();
+    request->usage.cached_tokens = sequence->hit;
+    loop->status.cached_tokens += sequence->hit;
+    engine_waits_no_more(loop->engine, request);
+    struct api_event event = {.type = API_EVENT_STARTED, .usage = request->usage};
+    request_post(request, &event);
+}
+
+/* One that does not get in for lack of pages keeps those behind it out, as in the plan. */
+static void admit(struct loop *loop)
+{
+    bool closed = false;
+    for (uint32_t i = 0; i < loop->plan_count; i++) {
+        if (loop->decisions[i].action != SCHEDULER_ADMIT)
+            continue;
+        enum place_outcome outcome =
+            closed ? PLACE_NO_PAGES : place_admit(loop, loop->planned[i], loop->status.running);
+        if (outcome == PLACE_ADMITTED)
+            post_started(loop, loop->planned[i]);
+        else
+            loop->decisions[i].action = SCHEDULER_IDLE;
+        closed = closed || outcome == PLACE_NO_PAGES;
+    }
+}
+
+static void fill_batch(struct loop *loop)
+{
+    step_batch_clear(&loop->batch);
+    for (uint32_t i = 0; i < loop->plan_count; i++) {
+        const struct scheduler_decision *decision = &loop->decisions[i];
+        struct sequence *sequence = loop->planned[i];
+        if (decision->action != SCHEDULER_RUN && decision->action != SCHEDULER_ADMIT)
+            continue;
+        uint32_t left = sequence->count - sequence->committed;
+        if (place_extend(loop, sequence))
+            step_batch_add(&loop->batch, sequence, decision->rows < left ? decision->rows : left, loop->groups);
+    }
+}
+
+/* ---- run ---- */
+
+static double expected_ms(const struct loop *loop)
+{
+    double by_rows = loop->rows_per_ms > 0 ? loop->batch.rows / loop->rows_per_ms : ABANDON_MS;
+    return by_rows > loop->decode_ms ? by_rows : loop->decode_ms;
+}
+
+/* Marks the requests of this step, so that a cancel knows whether it can end it. False: a cancel came in before. */
+static bool begin_step(struct loop *loop)
+{
+    struct engine *engine = loop->engine;
+    pthread_mutex_lock(&engine->lock);
+    bool begun = !engine->cancel_posted && !engine->loop_stopping;
+    for (uint32_t i = 0; begun && i < loop->batch.count; i++)
+        loop->batch.entries[i].sequence->request->in_step = true;
+    atomic_store(&engine->abandon, false);
+    engine->step_running = begun;
+    engine->step_abandonable = !loop->abandoned_last && expected_ms(loop) >= ABANDON_MS;
+    pthread_mutex_unlock(&engine->lock);
+    return begun;
+}
+
+static void end_step(struct loop *loop)
+{
+    struct engine *engine = loop->engine;
+    pthread_mutex_lock(&engine->lock);
+    engine->step_running = false;
+    for (uint32_t i = 0; i < loop->batch.count; i++)
+        loop->batch.entries[i].sequence->request->in_step = false;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+static void mix(double *average, double value)
+{
+    *average = *average > 0 ? *average + SPEED_WEIGHT * (value - *average) : value;
+}
+
+static void measure(struct loop *loop, double ms)
+{
+    if (ms <= 0)
+        return;
+    if (loop->batch.prefill_rows >= loop->limits.block_tokens)
+        mix(&loop->rows_per_ms, loop->batch.rows / ms);
+    else if (loop->batch.prefill_rows == 0)
+        mix(&loop->decode_ms, ms);
+}
+
+/* ---- results ---- */
+
+static void count_rows(struct loop *loop, struct sequence *sequence, uint32_t rows)
+{
+    uint32_t from = sequence->committed, to = from + rows;
+    uint32_t known = sequence->computed_before > sequence->prompt_count ? sequence->computed_before
+                                                                        : sequence->prompt_count;
+    uint32_t prefilled = from >= known ? 0 : (to < known ? to : known) - from;
+    loop->status.computed_tokens += prefilled;
+    sequence->request->computed += prefilled;
+    if (loop->engine->args.prefix_cache && from < sequence->prompt_count) {
+        struct api_usage *usage = &sequence->request->usage;
+        uint32_t end = to < sequence->prompt_count ? to : sequence->prompt_count;
+        uint32_t kept = end > usage->cached_tokens ? end - usage->cached_tokens : 0;
+        usage->written_tokens = kept > usage->written_tokens ? kept : usage->written_tokens;
+    }
+}
+
+static void post_stop(struct loop *loop, struct sequence *sequence, enum api_stop_reason reason)
+{
+    struct engine_request *request = sequence->request;
+    struct api_event event = {.type = API_EVENT_STOP, .choice = sequence->choice, .stop_reason = reason};
+    request_post(request, &event);
+    request->last_reason = reason;
+    loop_end_sequence(loop, sequence);
+    if (++request->choices_ended == request->choices)
+        loop_end_request(loop, request, NULL);
+}
+
+static struct api_token token_of(const struct loop *loop, int32_t id, float logprob)
+{
+    struct tokenizer_piece piece = {0};
+    tokenizer_piece(loop->engine->args.tokenizer, id, &piece);
+    return (struct api_token){.id = id, .text = piece.data, .size = piece.size, .logprob = logprob};
+}
+
+static void attach_token(struct loop *loop, const struct engine_request *request, const struct sample_result *result,
+                         struct api_event *event)
+{
+    loop->tokens[0] = token_of(loop, result->id, result->logprob);
+    loop->tokens[0].top = &loop->tokens[1];
+    if (request->call->logprobs)
+        loop->tokens[0].top_count = result->top_count;
+    for (uint32_t i = 0; i < loop->tokens[0].top_count; i++)
+        loop->tokens[1 + i] = token_of(loop, result->top[i].id, result->top[i].logprob);
+    event->tokens = loop->tokens;
+    event->token_count = 1;
+}
+
+/* False: the reader is too far behind, or there is no memory for its text; the request has ended. */
+static bool post_text(struct loop *loop, struct sequence *sequence, const struct sample_result *result,
+                      const struct deliver_output *output)
+{
+    struct engine_request *request = sequence->request;
+    struct api_event event = {
+        .type = API_EVENT_TEXT,
+        .choice = sequence->choice,
+        .text = output->text,
+        .text_size = output->text_size,
+    };
+    struct error error;
+    if (request_wants_tokens(request))
+        attach_token(loop, request, result, &event);
+    if (output->failed) {
+        error_no_memory(&error, "a reply's text");
+    } else if ((event.text_size == 0 && event.token_count == 0) || request_post(request, &event)) {
+        return true;
+    } else {
+        error_set(&error, STATUS_CANCELLED, "the reader of this reply is too far behind; it was ended");
+    }
+    loop_end_request(loop, request, &error);
+    return false;
+}
+
+static void accept(struct loop *loop, struct sequence *sequence, const struct sample_result *result)
+{
+    struct engine_request *request = sequence->request;
+    if (request->first_token_ns == 0)
+        request->first_token_ns = clock_ns();
+    CHECK(sequence->count < sequence->capacity);
+    sequence->ids[sequence->count++] = result->id;
+    sampler_accept(sequence->sampler, result->id);
+    request->usage.completion_tokens++;
+    loop->status.generated_tokens++;
+    struct deliver_output output = deliver_push(&sequence->deliver, result->id);
+    if (post_text(loop, sequence, result, &output) && output.finished)
+        post_stop(loop, sequence, output.reason);
+}
+
+/* The first token of every choice is drawn from one row; the others then begin on what the first one has computed. */
+static void fork_choices(struct loop *loop, struct sequence *first, const struct sample_result *results)
+{
+    struct engine_request *request = first->request;
+    for (uint32_t i = request->choices - 1; i > 0; i--)
+        loop_insert(loop, &request->sequences[i], first);
+    for (uint32_t i = 0; i < request->choices; i++) {
+        if (request->sequences[i].state != SEQUENCE_ENDED)
+            accept(loop, &request->sequences[i], &results[i]);
+    }
+    for (uint32_t i = 1; i < request->choices; i++) {
+        if (request->sequences[i].state == SEQUENCE_WAITING)
+            place_look(loop, &request->sequences[i]);
+    }
+}
+
+static void finish_prefill_only(struct loop *loop, struct sequence *sequence)
+{
+    struct engine_request *request = sequence->request;
+    for (uint32_t i = 0; i < request->choices; i++)
+        post_stop(loop, &request->sequences[i], API_STOP_LENGTH);
+}
+
+static void take_result(struct loop *loop, const struct step_entry *entry, const struct sample_result *results)
+{
+    struct sequence *sequence = entry->sequence;
+    if (sequence->state != SEQUENCE_RUNNING) /* its request ended with another choice in this step */
+        return;
+    count_rows(loop, sequence, entry->rows);
+    place_commit(loop, sequence, entry->rows);
+    if (entry->draws == 0) {
+        if (sequence->sampler == NULL && sequence->committed == sequence->count)
+            finish_prefill_only(loop, sequence);
+        return;
+    }
+    if (step_batch_forks(sequence))
+        fork_choices(loop, sequence, results);
+    else
+        accept(loop, sequence, &results[0]);
+}
+
+static void take_results(struct loop *loop)
+{
+    const struct sample_result *results = loop->batch.results;
+    for (uint32_t i = 0; i < loop->batch.count; i++) {
+        take_result(loop, &loop->batch.entries[i], results);
+        results += loop->batch.entries[i].draws;
+    }
+}
+
+static void fail_step(struct loop *loop, enum status status)
+{
+    struct error error;
+    error_set(&error, STATUS_INTERNAL, "the model failed in this step (%s)", status_name(status));
+    log_line(LOG_ERROR, "a step of %u sequences failed: %s", loop->batch.count, status_name(status));
+    for (uint32_t i = 0; i < loop->batch.count; i++) {
+        if (loop->batch.entries[i].sequence->state == SEQUENCE_RUNNING)
+            loop_end_request(loop, loop->batch.entries[i].sequence->request, &error);
+    }
+}
+
+/* Nothing could run although the pool was counted: a bug of the accounts must not become a server that spins. Those
+ * held back are looked at first: what they wait for may be gone. */
+static void unblock(struct loop *loop)
+{
+    struct error error;
+    struct sequence *victim = loop->oldest;
+    if (loop->held_count > 0 && loop->status.running == 0) {
+        loop->lease_ended = true;
+        return;
+    }
+    for (struct sequence *s = loop->oldest; s != NULL; s = s->younger)
+        victim = s->state == SEQUENCE_RUNNING ? s : victim;
+    error_set(&error, STATUS_INTERNAL, "no KV memory could be found for this request");
+    log_line(LOG_ERROR, "request %s cannot go on: no KV memory", victim->request->id);
+    loop_end_request(loop, victim->request, &error);
+}
+
+void step_run(struct loop *loop)
+{
+    plan(loop);
+    while (preempt(loop))
+        plan(loop);
+    admit(loop);
+    fill_batch(loop);
+    if (loop->batch.count == 0) {
+        unblock(loop);
+        return;
+    }
+    if (!begin_step(loop))
+        return;
+    struct batch batch = {
+        .sequences = loop->batch.sequences,
+        .sequence_count = loop->batch.count,
+        .abandon = &loop->engine->abandon,
+    };
+    uint64_t start_ns = clock_ns();
+    model_step_submit(loop->model, &batch);
+    enum status status = model_step_collect(loop->model, loop->batch.results);
+    uint64_t end_ns = clock_ns();
+    end_step(loop);
+    loop->abandoned_last = status == STATUS_CANCELLED;
+    if (status == STATUS_CANCELLED)
+        return;
+    loop->status.steps++;
+    loop->status.last_step_ns = end_ns;
+    if (status != STATUS_OK) {
+        fail_step(loop, status);
+        return;
+    }
+    measure(loop, (double)(end_ns - start_ns) / 1e6);
+    take_results(loop);
+}
