@@ -12,6 +12,7 @@
 #include "kernels/cpu/lanes.h"
 
 #define CHUNK 256 /* tokens whose weights are added up together */
+#define GROUPS_MAX 512
 #define BINS_LOG2 11
 #define BINS (1u << BINS_LOG2)
 
@@ -28,6 +29,12 @@ struct draw {
     uint32_t count;
 };
 
+/* A choice without a branch, which compilers turn into vector code. */
+static inline float select_or_zero(bool choose, float value)
+{
+    return bits_float(float_bits(value) & (0u - (uint32_t)choose));
+}
+
 /* exp(x) for x <= 0, and 0 where that would not be a normal number or x is not a number. The polynomial of exp.h, but
  * without fused operations, which the baseline processor lacks. */
 static inline float exp_negative(float x)
@@ -42,7 +49,7 @@ static inline float exp_negative(float x)
     p = p * r + EXP_P5;
     float y = (p * (r * r) + r) + 1.0f;
     y *= bits_float((float_bits(t) - EXP_MAGIC_BITS + 127u) << 23);
-    return x >= EXP_LOW ? y : 0.0f;
+    return select_or_zero(x >= EXP_LOW, y);
 }
 
 static inline float weight_of(const struct draw *draw, float logit)
@@ -82,13 +89,12 @@ static int32_t first_equal(const float *logits, uint32_t count, float value)
 static double chunk_sum(const struct draw *draw, const float *logits, uint32_t count)
 {
     double lanes[LANES] = {0};
-    float weights[CHUNK];
+    float weights[CHUNK] = {0};
+    float largest = draw->largest, temperature = draw->temperature, weight_min = draw->weight_min;
     for (uint32_t i = 0; i < count; i++) {
-        float weight = weight_of(draw, logits[i]);
-        weights[i] = weight >= draw->weight_min ? weight : 0.0f;
+        float weight = exp_negative((logits[i] - largest) / temperature);
+        weights[i] = select_or_zero(weight >= weight_min, weight);
     }
-    for (uint32_t i = count; i % LANES != 0; i++)
-        weights[i] = 0.0f;
     for (uint32_t i = 0; i < count; i += LANES)
         for (int lane = 0; lane < LANES; lane++)
             lanes[lane] += (double)weights[i + lane];
@@ -98,14 +104,29 @@ static double chunk_sum(const struct draw *draw, const float *logits, uint32_t c
     return lanes[0];
 }
 
-static double total_weight(const struct draw *draw)
+/* Sum of all weights; sums[g]: that of group g, `group` consecutive chunks. */
+static double group_sums(const struct draw *draw, uint32_t group, double sums[GROUPS_MAX])
 {
     double total = 0;
-    for (uint32_t at = 0; at < draw->vocabulary; at += CHUNK) {
+    for (uint32_t chunk = 0, at = 0; at < draw->vocabulary; chunk++, at += CHUNK) {
         uint32_t left = draw->vocabulary - at;
-        total += chunk_sum(draw, draw->logits + at, left < CHUNK ? left : CHUNK);
+        double sum = chunk_sum(draw, draw->logits + at, left < CHUNK ? left : CHUNK);
+        sums[chunk / group] += sum;
+        total += sum;
     }
     return total;
+}
+
+/* Chunks a group, so that there are at most GROUPS_MAX groups. */
+static uint32_t group_chunks(uint32_t vocabulary)
+{
+    return vocabulary / (CHUNK * GROUPS_MAX) + 1;
+}
+
+static double total_weight(const struct draw *draw)
+{
+    double sums[GROUPS_MAX] = {0};
+    return group_sums(draw, group_chunks(draw->vocabulary), sums);
 }
 
 /* ids = the tokens whose logit is at least `floor`. */
@@ -125,7 +146,7 @@ static void collect(struct draw *draw, float floor)
 static inline uint32_t order_key(float x)
 {
     uint32_t bits = float_bits(x + 0.0f);
-    return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
+    return bits ^ ((0u - (bits >> 31)) | 0x80000000u);
 }
 
 static inline float key_float(uint32_t key)
@@ -139,7 +160,8 @@ static float floor_of_largest(const struct draw *draw, uint32_t wanted)
     uint32_t counts[BINS] = {0}, above = 0;
     for (uint32_t id = 0; id < draw->vocabulary; id++) {
         float logit = draw->logits[id];
-        counts[order_key(logit == logit ? logit : -INFINITY) >> (32 - BINS_LOG2)]++;
+        uint32_t is_number = 0u - (uint32_t)(logit == logit);
+        counts[(order_key(logit) & is_number) >> (32 - BINS_LOG2)]++;
     }
     for (uint32_t bin = BINS; bin-- > 0;) {
         above += counts[bin];
@@ -277,23 +299,24 @@ static int32_t draw_from_ids(const struct draw *draw, double uniform)
     return last;
 }
 
-/* Over the whole vocabulary: the chunk in which the sum passes, then the token in it. */
+/* Over the whole vocabulary: the group of chunks in which the sum passes, then the token in it. */
 static int32_t draw_from_all(const struct draw *draw, double uniform)
 {
-    double total = total_weight(draw), sum = 0, target = uniform * total;
-    uint32_t chosen = 0;
-    for (uint32_t at = 0; at < draw->vocabulary; at += CHUNK) {
-        uint32_t left = draw->vocabulary - at;
-        double part = chunk_sum(draw, draw->logits + at, left < CHUNK ? left : CHUNK);
-        if (part <= 0)
+    double sums[GROUPS_MAX] = {0}, sum = 0;
+    uint32_t chunks = group_chunks(draw->vocabulary), chosen = 0;
+    double target = uniform * group_sums(draw, chunks, sums);
+    for (uint32_t group = 0; group < GROUPS_MAX; group++) {
+        if (sums[group] <= 0)
             continue;
-        chosen = at;
-        if (sum + part > target)
+        chosen = group;
+        if (sum + sums[group] > target)
             break;
-        sum += part;
+        sum += sums[group];
     }
-    int32_t last = (int32_t)chosen;
-    for (uint32_t id = chosen; id < draw->vocabulary && id < chosen + CHUNK; id++) {
+    uint32_t begin = chosen * chunks * CHUNK, left = draw->vocabulary - begin;
+    uint32_t end = begin + (left < chunks * CHUNK ? left : chunks * CHUNK);
+    int32_t last = (int32_t)begin;
+    for (uint32_t id = begin; id < end; id++) {
         float weight = weight_of(draw, draw->logits[id]);
         if (weight < draw->weight_min || weight <= 0)
             continue;
