@@ -26,18 +26,14 @@ static const struct http_code codes[] = {
 struct status_row {
     enum status status;
     uint32_t http;
-    const char *code; /* where the error has none of its own; NULL: null */
+    const char *code; /* where the error has none of its own */
 };
 
 static const struct status_row statuses[] = {
-    {STATUS_INVALID, 400, NULL},
-    {STATUS_UNSUPPORTED, 400, "unsupported_parameter"},
-    {STATUS_NOT_FOUND, 404, "not_found"},
-    {STATUS_TOO_LARGE, 413, "request_too_large"},
-    {STATUS_NO_MEMORY, 503, "overloaded"},
-    {STATUS_BUSY, 429, "queue_full"},
-    {STATUS_CANCELLED, 503, "cancelled"},
-    {STATUS_IO, 500, "internal_error"},
+    {STATUS_INVALID, 400, "invalid_value"},   {STATUS_UNSUPPORTED, 400, "unsupported_parameter"},
+    {STATUS_NOT_FOUND, 404, "not_found"},     {STATUS_TOO_LARGE, 413, "request_too_large"},
+    {STATUS_NO_MEMORY, 503, "overloaded"},    {STATUS_BUSY, 429, "queue_full"},
+    {STATUS_CANCELLED, 503, "cancelled"},     {STATUS_IO, 500, "internal_error"},
     {STATUS_INTERNAL, 500, "internal_error"},
 };
 

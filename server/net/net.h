@@ -1,0 +1,41 @@
+/* HTTP/1.1 in front of the engine: connections, bodies, replies, streams, and noticing who has gone.
+ *
+ *     net_open -> listens and serves, in threads of its own
+ *     net_close -> answers what is under way with an error, then ends; before engine_close
+ *
+ * A client that hangs up, with FIN or RST, while its request waits or runs ends the request at once, streaming or not.
+ * A half-closed connection looks the same and is treated the same: a client must keep its side open until it has its
+ * reply. */
+#ifndef SERVER_NET_NET_H
+#define SERVER_NET_NET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "api/api.h"
+#include "kernels/base/status.h"
+#include "server/engine/engine.h"
+
+struct net;
+
+struct net_args {
+    const char *host; /* an address or a name; NULL: 127.0.0.1 */
+    uint16_t port;    /* 0: a free one */
+    struct engine *engine;
+    const struct api_facts *facts; /* borrowed while open */
+    const char *cors_origin;       /* whom browsers let read replies: an origin, "*", or NULL for nobody; borrowed */
+
+    /* 0: the default. */
+    size_t body_max;            /* bytes; 64 MiB */
+    uint32_t connections_max;   /* served at once; more get a 503; 1,000 */
+    uint32_t header_timeout_ms; /* from the connection, or the reply before, to the end of the headers; 60,000 */
+    uint32_t body_timeout_ms;   /* for the whole body; 120,000 */
+    uint32_t stall_timeout_ms;  /* without a byte read or written; 60,000, rounded up to seconds */
+    uint32_t keepalive_ms;      /* between the comments of a waiting stream; 10,000 */
+};
+
+enum status net_open(const struct net_args *args, struct net **out, struct error *error);
+uint16_t net_port(const struct net *net);
+void net_close(struct net *net);
+
+#endif

@@ -1,0 +1,147 @@
+/* The inside of server/net.
+ *
+ * Threads: libmicrohttpd's (calls exchange_handle, stream_read and the notifications), the watcher (watch.c), whoever
+ * calls exchange_wake (the engine's), and the caller of net_close.
+ *
+ * Lock order: the engine's own locks, then net->lock, then libmicrohttpd's. It holds because wake comes from the engine
+ * with whatever locks it has and takes net->lock; suspend and resume are called under net->lock; the engine is never
+ * called under net->lock; and libmicrohttpd calls nobody with its locks held. */
+#ifndef SERVER_NET_NET_PRIVATE_H
+#define SERVER_NET_NET_PRIVATE_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/base/buffer.h"
+#include "kernels/base/thread.h"
+#include "server/net/net.h"
+
+#define REQUEST_ID_SIZE 25 /* 24 characters and the NUL */
+
+/* A connection's place in net->connections, from accept to close. Under net->lock, except `mhd`, `fd`, constant while
+ * open. The file descriptor is valid all that time. */
+struct connection {
+    struct MHD_Connection *mhd; /* NULL: free */
+    int fd;
+    uint32_t generation;       /* grows with each use: events of an earlier user are told apart */
+    struct exchange *exchange; /* the request in progress */
+    uint64_t deadline_ns;      /* the connection ends then; 0: never */
+    struct connection *next_free;
+};
+
+struct net {
+    struct net_args args; /* defaults filled in */
+    struct MHD_Daemon *daemon;
+    int listen_fd;
+    uint16_t port;
+    uint64_t request_id_seed;
+    /* libmicrohttpd's thread: */
+    uint64_t requests;        /* ids drawn so far */
+    uint64_t health_steps;    /* the engine's count when it was last seen to have moved ... */
+    uint64_t health_moved_ns; /* ... and when that was */
+
+    pthread_mutex_t lock;
+    pthread_cond_t none_left;       /* exchange_count became 0 */
+    struct connection *connections; /* (connection_count) */
+    uint32_t connection_count;
+    struct connection *free;
+    uint32_t open_connections;
+    uint32_t exchange_count;
+    bool closing;
+
+    int epoll_fd; /* the watcher's: who hangs up */
+    int event_fd; /* wakes the watcher */
+    bool watcher_ends;
+    struct thread watcher;
+    bool watcher_started;
+};
+
+/* One request and its reply. libmicrohttpd's thread owns it; the last group is under net->lock. */
+struct exchange {
+    struct net *net;
+    struct MHD_Connection *mhd;
+    struct connection *connection; /* NULL: there was no place left */
+    char id[REQUEST_ID_SIZE];
+    char method[16];
+    uint64_t began_ns;
+
+    const struct api_endpoint *endpoint;
+    struct buffer path;
+    const char *rest;  /* within path */
+    const char *allow; /* methods, for a 405 and for OPTIONS */
+    bool refused;      /* with `error`, once the body is drained */
+    bool must_close;   /* the connection cannot be used again */
+    struct error error;
+
+    struct buffer body;
+    size_t discarded; /* bytes of a refused body */
+    bool received;
+
+    struct engine_request *request; /* NULL: not submitted, or released */
+    struct api_reply *reply;
+    struct buffer out; /* what is to be written; from `out_at` on, in a stream */
+    size_t out_at;
+    bool ended; /* no event will come any more */
+    uint32_t http_status;
+
+    bool watched;
+    bool suspended;
+    bool woken; /* something came since the last look */
+    bool gone;  /* the client hung up */
+    bool keepalive_due;
+    uint64_t keepalive_at_ns; /* while suspended; UINT64_MAX: no stream */
+};
+
+/* ---- connection.c: the registry, waiting and waking ---- */
+
+void connection_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
+                       enum MHD_ConnectionNotificationCode code);
+/* Gives the exchange its connection. false: over the limit of connections. */
+bool connection_attach(struct exchange *exchange);
+void connection_detach(struct exchange *exchange);
+void connection_set_deadline(struct exchange *exchange, uint32_t timeout_ms); /* 0: none */
+/* Suspends until exchange_wake, a hang-up, a keepalive or the end. false: there is something to look at already. */
+bool exchange_suspend(struct exchange *exchange, bool stream);
+engine_wake exchange_wake;
+bool exchange_is_gone(struct exchange *exchange);
+bool exchange_take_keepalive(struct exchange *exchange);
+bool net_is_closing(struct net *net);
+
+/* ---- watch.c: the watcher thread ---- */
+
+enum status watch_start(struct net *net, struct error *error);
+void watch_stop(struct net *net);
+void watch_add(struct exchange *exchange);    /* under net->lock */
+void watch_remove(struct exchange *exchange); /* under net->lock */
+void watch_wake(struct net *net);
+
+/* ---- exchange.c, stream.c, respond.c: a request's life ---- */
+
+enum MHD_Result exchange_handle(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
+                                const char *version, const char *upload, size_t *upload_size, void **state);
+void exchange_completed(void *context, struct MHD_Connection *mhd, void **state, enum MHD_RequestTerminationCode code);
+/* Ends the engine's work for it; the reply goes first, since it looks at the call. */
+void exchange_release(struct exchange *exchange);
+
+enum MHD_Result stream_begin(struct exchange *exchange);
+
+/* Queues a whole reply; takes the bytes of `body`. */
+enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body);
+enum MHD_Result respond_error(struct exchange *exchange, const struct error *error);
+enum MHD_Result respond_options(struct exchange *exchange);
+/* Headers that every reply has. */
+void respond_add_headers(const struct exchange *exchange, struct MHD_Response *response);
+
+/* ---- small parts ---- */
+
+/* The state of the engine as a body; a failure: it does not answer. */
+enum status health_write(struct net *net, struct buffer *out, struct error *error);
+/* The path of a request target, percent-decoded, without query. */
+enum status url_path(const char *url, struct buffer *path, struct error *error);
+void request_id_make(struct net *net, char id[REQUEST_ID_SIZE]);
+int listen_open(const char *host, uint16_t port, uint16_t *bound, struct error *error); /* -1: failed */
+
+#endif

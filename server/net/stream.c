@@ -1,0 +1,76 @@
+/* The body of a stream: libmicrohttpd asks for bytes, events become bytes, and while there are none the connection is
+ * suspended. */
+#include <string.h>
+
+#include "kernels/base/size.h"
+#include "server/net/net_private.h"
+
+#define BLOCK_BYTES ((size_t)16 << 10)
+
+static size_t write_some(struct exchange *exchange, char *to, size_t room)
+{
+    size_t size = size_min(exchange->out.size - exchange->out_at, room);
+    memcpy(to, exchange->out.data + exchange->out_at, size);
+    exchange->out_at += size;
+    if (exchange->out_at == exchange->out.size) {
+        buffer_clear(&exchange->out);
+        exchange->out_at = 0;
+    }
+    return size;
+}
+
+static void add_event(struct exchange *exchange, const struct api_event *event)
+{
+    api_reply_event(exchange->reply, event, &exchange->out);
+    if (event->type != API_EVENT_END && event->type != API_EVENT_ERROR)
+        return;
+    exchange->ended = true;
+    exchange_release(exchange);
+}
+
+static void add_stopping(struct exchange *exchange)
+{
+    struct api_event event = {.type = API_EVENT_ERROR};
+    error_set(&event.error, STATUS_BUSY, "the server is stopping");
+    memcpy(event.error.code, "draining", sizeof("draining"));
+    add_event(exchange, &event);
+}
+
+static ssize_t stream_read(void *context, uint64_t position, char *to, size_t room)
+{
+    struct exchange *exchange = context;
+    struct api_event event;
+    (void)position;
+    for (;;) {
+        if (exchange_is_gone(exchange) || exchange->out.failed)
+            return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (exchange->out.size > exchange->out_at)
+            return (ssize_t)write_some(exchange, to, room);
+        if (exchange->ended)
+            return MHD_CONTENT_READER_END_OF_STREAM;
+        if (engine_request_take(exchange->request, &event))
+            add_event(exchange, &event);
+        else if (exchange_take_keepalive(exchange))
+            api_reply_keepalive(exchange->reply, &exchange->out);
+        else if (net_is_closing(exchange->net))
+            add_stopping(exchange);
+        else if (exchange_suspend(exchange, true))
+            return 0;
+    }
+}
+
+enum MHD_Result stream_begin(struct exchange *exchange)
+{
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, exchange, NULL);
+    if (response == NULL)
+        return MHD_NO;
+    MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
+    MHD_add_response_header(response, "Cache-Control", "no-cache");
+    MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    respond_add_headers(exchange, response);
+    exchange->http_status = 200;
+    enum MHD_Result result = MHD_queue_response(exchange->mhd, 200, response);
+    MHD_destroy_response(response);
+    return result;
+}

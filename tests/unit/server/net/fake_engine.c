@@ -1,0 +1,273 @@
+/* See fake_engine.h. */
+#include "tests/unit/server/net/fake_engine.h"
+
+#include <check.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/base/thread.h"
+
+#define WAIT_S 20
+
+struct item {
+    struct item *next;
+    struct api_event event;
+    char text[];
+};
+
+struct engine_request {
+    struct engine *engine;
+    struct api_call *call;
+    engine_wake *wake;
+    void *wake_context;
+    char id[64];
+    struct item *first;
+    struct item **last;
+    struct item *taken;
+    uint32_t pending;
+    bool released;
+    bool ended; /* END or ERROR was pushed */
+};
+
+struct engine {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    struct engine_request *requests[FAKE_REQUESTS_MAX];
+    uint32_t count;
+    uint32_t live;
+    enum status refusal;
+    char refusal_text[64];
+};
+
+struct engine *fake_engine_open(void)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+    pthread_mutex_init(&engine->lock, NULL);
+    pthread_cond_init(&engine->changed, NULL);
+    return engine;
+}
+
+void fake_engine_close(struct engine *engine)
+{
+    ck_assert_uint_eq(engine->live, 0);
+    for (uint32_t i = 0; i < engine->count; i++) {
+        struct engine_request *request = engine->requests[i];
+        ck_assert(request->released && request->first == NULL && request->taken == NULL);
+        free(request);
+    }
+    pthread_mutex_destroy(&engine->lock);
+    pthread_cond_destroy(&engine->changed);
+    free(engine);
+}
+
+void fake_engine_refuse(struct engine *engine, enum status status, const char *text)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->refusal = status;
+    snprintf(engine->refusal_text, sizeof(engine->refusal_text), "%s", text);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+/* ---- what the server calls ---- */
+
+enum status engine_submit(struct engine *engine, struct api_call *call, const char *request_id, engine_wake *wake,
+                          void *wake_context, struct engine_request **out, struct error *error)
+{
+    enum status status = STATUS_OK;
+    pthread_mutex_lock(&engine->lock);
+    ck_assert_uint_lt(engine->count, FAKE_REQUESTS_MAX);
+    if (engine->refusal != STATUS_OK) {
+        status = error_set(error, engine->refusal, "%s", engine->refusal_text);
+        api_call_close(call);
+        *out = NULL;
+    } else {
+        struct engine_request *request = calloc(1, sizeof(*request));
+        *request = (struct engine_request){.engine = engine, .call = call, .wake = wake, .wake_context = wake_context};
+        request->last = &request->first;
+        snprintf(request->id, sizeof(request->id), "%s", request_id);
+        engine->requests[engine->count++] = request;
+        engine->live++;
+        *out = request;
+    }
+    pthread_cond_broadcast(&engine->changed);
+    pthread_mutex_unlock(&engine->lock);
+    return status;
+}
+
+const struct api_call *engine_request_call(const struct engine_request *request)
+{
+    return request->call;
+}
+
+bool engine_request_take(struct engine_request *request, struct api_event *event)
+{
+    pthread_mutex_lock(&request->engine->lock);
+    free(request->taken);
+    request->taken = request->first;
+    if (request->taken != NULL) {
+        request->first = request->taken->next;
+        request->last = request->first == NULL ? &request->first : request->last;
+        request->pending--;
+        *event = request->taken->event;
+    }
+    bool taken = request->taken != NULL;
+    pthread_mutex_unlock(&request->engine->lock);
+    return taken;
+}
+
+void engine_request_cancel(struct engine_request *request)
+{
+    (void)request;
+}
+
+void engine_request_release(struct engine_request *request)
+{
+    struct engine *engine = request->engine;
+    pthread_mutex_lock(&engine->lock);
+    ck_assert(!request->released);
+    request->released = true;
+    engine->live--;
+    free(request->taken);
+    request->taken = NULL;
+    while (request->first != NULL) {
+        struct item *item = request->first;
+        request->first = item->next;
+        free(item);
+    }
+    api_call_close(request->call);
+    request->call = NULL;
+    pthread_cond_broadcast(&engine->changed);
+    pthread_mutex_unlock(&engine->lock);
+}
+
+struct engine_status engine_status(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct engine_status status = {.running = engine->live, .requests = engine->count};
+    pthread_mutex_unlock(&engine->lock);
+    return status;
+}
+
+/* ---- what a test calls ---- */
+
+/* Under the lock. */
+static void wait_for_change(struct engine *engine)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
+    if (pthread_cond_timedwait(&engine->changed, &engine->lock, &until) != 0)
+        ck_abort_msg("nothing happened for %d seconds", WAIT_S);
+}
+
+struct engine_request *fake_engine_request(struct engine *engine, uint32_t n)
+{
+    pthread_mutex_lock(&engine->lock);
+    while (engine->count <= n)
+        wait_for_change(engine);
+    struct engine_request *request = engine->requests[n];
+    pthread_mutex_unlock(&engine->lock);
+    return request;
+}
+
+const char *fake_request_id(struct engine *engine, uint32_t n)
+{
+    return fake_engine_request(engine, n)->id;
+}
+
+double fake_engine_wait_release(struct engine *engine, uint32_t n)
+{
+    uint64_t began = clock_ns();
+    struct engine_request *request = fake_engine_request(engine, n);
+    pthread_mutex_lock(&engine->lock);
+    while (!request->released)
+        wait_for_change(engine);
+    pthread_mutex_unlock(&engine->lock);
+    return (double)(clock_ns() - began) / 1e6;
+}
+
+bool fake_engine_is_released(struct engine *engine, uint32_t n)
+{
+    struct engine_request *request = fake_engine_request(engine, n);
+    pthread_mutex_lock(&engine->lock);
+    bool released = request->released;
+    pthread_mutex_unlock(&engine->lock);
+    return released;
+}
+
+bool fake_engine_was_cancelled(struct engine *engine, uint32_t n)
+{
+    struct engine_request *request = fake_engine_request(engine, n);
+    pthread_mutex_lock(&engine->lock);
+    bool cancelled = request->released && !request->ended;
+    pthread_mutex_unlock(&engine->lock);
+    return cancelled;
+}
+
+uint32_t fake_engine_submitted(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    uint32_t count = engine->count;
+    pthread_mutex_unlock(&engine->lock);
+    return count;
+}
+
+void fake_push(struct engine *engine, uint32_t n, const struct api_event *event)
+{
+    struct engine_request *request = fake_engine_request(engine, n);
+    struct item *item = calloc(1, sizeof(*item) + event->text_size + 1);
+    item->event = *event;
+    if (event->text_size > 0)
+        memcpy(item->text, event->text, event->text_size);
+    item->event.text = item->text;
+    pthread_mutex_lock(&engine->lock);
+    if (request->released) {
+        free(item);
+    } else {
+        bool empty = request->first == NULL;
+        *request->last = item;
+        request->last = &item->next;
+        request->pending++;
+        request->ended = request->ended || event->type == API_EVENT_END || event->type == API_EVENT_ERROR;
+        if (empty)
+            request->wake(request->wake_context);
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void fake_push_text(struct engine *engine, uint32_t n, const char *text)
+{
+    fake_push(engine, n, &(struct api_event){.type = API_EVENT_TEXT, .text = text, .text_size = strlen(text)});
+}
+
+void fake_push_start(struct engine *engine, uint32_t n)
+{
+    fake_push(engine, n, &(struct api_event){.type = API_EVENT_ACCEPTED, .usage = {.prompt_tokens = 7}});
+    fake_push(engine, n, &(struct api_event){.type = API_EVENT_STARTED, .usage = {.prompt_tokens = 7}});
+}
+
+void fake_push_end(struct engine *engine, uint32_t n)
+{
+    fake_push(engine, n, &(struct api_event){.type = API_EVENT_STOP, .stop_reason = API_STOP_END});
+    fake_push(engine, n,
+              &(struct api_event){.type = API_EVENT_END, .usage = {.prompt_tokens = 7, .completion_tokens = 3}});
+}
+
+void fake_push_error(struct engine *engine, uint32_t n, enum status status, const char *code, const char *text)
+{
+    struct api_event event = {.type = API_EVENT_ERROR};
+    error_set(&event.error, status, "%s", text);
+    snprintf(event.error.code, sizeof(event.error.code), "%s", code);
+    fake_push(engine, n, &event);
+}
+
+uint32_t fake_pending(struct engine *engine, uint32_t n)
+{
+    struct engine_request *request = fake_engine_request(engine, n);
+    pthread_mutex_lock(&engine->lock);
+    uint32_t pending = request->pending;
+    pthread_mutex_unlock(&engine->lock);
+    return pending;
+}

@@ -1,0 +1,679 @@
+/* The HTTP front against a scripted engine: what goes over the wire, and who notices what when. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "server/net/net.h"
+#include "tests/unit/server/net/fake_engine.h"
+#include "tests/unit/server/net/http_client.h"
+#include "tests/unit/unit.h"
+
+#define CHAT "/v1/chat/completions"
+#define ASK "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
+#define ASK_STREAM "{\"stream\":true,\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}]}"
+#define HANG_UP_MS 200.0
+
+static const struct api_facts facts = {
+    .model_id = "org/tiny model",
+    .created_unix_s = 1700000000,
+    .context = 100,
+    .context_trained = 200,
+    .vocabulary = 300,
+    .choices_max = 4,
+    .fingerprint = "fp_1",
+    .version = "0.1",
+    .has_chat_template = true,
+};
+
+static struct engine *engine;
+static struct net *net;
+
+static void start_with(struct net_args args)
+{
+    struct error error;
+    engine = fake_engine_open();
+    args.engine = engine;
+    args.facts = &facts;
+    ck_assert_msg(net_open(&args, &net, &error) == STATUS_OK, "%s", error.text);
+}
+
+static void start(void)
+{
+    start_with((struct net_args){0});
+}
+
+static void stop(void)
+{
+    net_close(net);
+    fake_engine_close(engine);
+}
+
+static struct http_client connect_here(void)
+{
+    return http_connect(net_port(net));
+}
+
+/* One request on a connection of its own. */
+static struct http_reply ask(const char *request)
+{
+    struct http_client client = connect_here();
+    http_send(&client, request);
+    struct http_reply reply = http_reply(&client, strncmp(request, "HEAD", 4) == 0);
+    http_close(&client);
+    return reply;
+}
+
+static void assert_error(struct http_reply reply, uint32_t status, const char *code)
+{
+    char member[80];
+    snprintf(member, sizeof(member), "\"code\":\"%s\"", code);
+    ck_assert_msg(reply.status == status && strstr(reply.body.data, member) != NULL, "%s%s", reply.head,
+                  reply.body.data);
+    ck_assert_str_eq(http_header(&reply, "Content-Type"), "application/json");
+    ck_assert_uint_eq(strlen(http_header(&reply, "x-request-id")), 24);
+    http_reply_free(&reply);
+}
+
+/* ---- replies ---- */
+
+START_TEST(answers_with_a_whole_body)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK);
+    fake_push_start(engine, 0);
+    fake_push_text(engine, 0, "Hello ");
+    fake_push_text(engine, 0, "you");
+    fake_push_end(engine, 0);
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_uint_eq(reply.status, 200);
+    ck_assert_str_eq(http_header(&reply, "x-request-id"), fake_request_id(engine, 0));
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "\"content\":\"Hello you\""));
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "\"completion_tokens\":3"));
+    http_reply_free(&reply);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(sends_each_event_of_a_stream_when_it_comes)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push(engine, 0, &(struct api_event){.type = API_EVENT_ACCEPTED});
+    ck_assert(http_wait_for(&client, "text/event-stream"));
+    fake_push(engine, 0, &(struct api_event){.type = API_EVENT_STARTED});
+    ck_assert(http_wait_for(&client, "\"role\":\"assistant\""));
+    for (int i = 0; i < 20; i++) {
+        char text[16], frame[40];
+        snprintf(text, sizeof(text), "t%d-", i);
+        snprintf(frame, sizeof(frame), "{\"content\":\"%s\"}", text);
+        fake_push_text(engine, 0, text);
+        ck_assert(http_wait_for(&client, frame));
+    }
+    fake_push_end(engine, 0);
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "data: [DONE]\n\n"));
+    ck_assert_str_eq(http_header(&reply, "Transfer-Encoding"), "chunked");
+    ck_assert_str_eq(http_header(&reply, "Cache-Control"), "no-cache");
+    http_reply_free(&reply);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(an_error_before_the_first_event_is_a_status)
+{
+    static const char *const bodies[] = {ASK, ASK_STREAM};
+    start();
+    for (uint32_t i = 0; i < 2; i++) {
+        struct http_client client = connect_here();
+        http_post(&client, CHAT, NULL, bodies[i]);
+        fake_push_error(engine, i, STATUS_TOO_LARGE, "context_length_exceeded", "too long");
+        assert_error(http_reply(&client, false), 400, "context_length_exceeded");
+        http_close(&client);
+    }
+    stop();
+}
+END_TEST
+
+START_TEST(an_error_in_a_stream_is_a_frame_before_done)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 0);
+    fake_push_text(engine, 0, "abc");
+    fake_push_error(engine, 0, STATUS_INTERNAL, "", "broken");
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_uint_eq(reply.status, 200);
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "data: {\"error\":{\"message\":\"broken\",\"type\":\"server_error\","
+                                                  "\"param\":null,\"code\":\"internal_error\"}}\n\ndata: [DONE]\n\n"));
+    http_reply_free(&reply);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(a_refusal_by_the_engine_says_when_to_come_again)
+{
+    start();
+    fake_engine_refuse(engine, STATUS_BUSY, "the queue is full");
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK);
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_str_eq(http_header(&reply, "Retry-After"), "1");
+    assert_error(reply, 429, "queue_full");
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(a_connection_serves_one_request_after_the_other)
+{
+    start();
+    struct http_client client = connect_here();
+    char id[64] = "";
+    for (uint32_t i = 0; i < 6; i++) {
+        http_post(&client, CHAT, NULL, i % 2 ? ASK_STREAM : ASK);
+        fake_push_start(engine, i);
+        fake_push_text(engine, i, "x");
+        fake_push_end(engine, i);
+        struct http_reply reply = http_reply(&client, false);
+        ck_assert_uint_eq(reply.status, 200);
+        ck_assert_str_ne(http_header(&reply, "x-request-id"), id);
+        snprintf(id, sizeof(id), "%s", http_header(&reply, "x-request-id"));
+        http_reply_free(&reply);
+    }
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(requests_sent_without_waiting_are_answered_in_order)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    http_send(&client, "GET /version HTTP/1.1\r\nHost: a\r\n\r\n");
+    fake_push_start(engine, 0);
+    fake_push_end(engine, 0);
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "[DONE]"));
+    http_reply_free(&reply);
+    reply = http_reply(&client, false);
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "\"version\":\"0.1\""));
+    http_reply_free(&reply);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(a_waiting_stream_gets_comments)
+{
+    start_with((struct net_args){.keepalive_ms = 20});
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push(engine, 0, &(struct api_event){.type = API_EVENT_ACCEPTED});
+    ck_assert(http_wait_for(&client, ": ping\n\n"));
+    fake_push(engine, 0, &(struct api_event){.type = API_EVENT_STARTED});
+    fake_push_end(engine, 0);
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_uint_eq((unsigned char)reply.body.data[0], ':');
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "[DONE]"));
+    http_reply_free(&reply);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+/* ---- hang-ups ---- */
+
+/* Stages a request can be in when its client goes. */
+enum stage { STAGE_QUEUED, STAGE_ACCEPTED, STAGE_STARTED, STAGE_TEXT, STAGES };
+
+START_TEST(a_client_that_goes_ends_its_request)
+{
+    bool stream = _i & 1, reset = _i & 2;
+    enum stage stage = (enum stage)(_i >> 2);
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, stream ? ASK_STREAM : ASK);
+    fake_engine_request(engine, 0);
+    if (stage >= STAGE_ACCEPTED)
+        fake_push(engine, 0, &(struct api_event){.type = API_EVENT_ACCEPTED});
+    if (stage >= STAGE_STARTED)
+        fake_push(engine, 0, &(struct api_event){.type = API_EVENT_STARTED});
+    if (stage >= STAGE_TEXT)
+        fake_push_text(engine, 0, "word");
+    if (stream && stage >= STAGE_ACCEPTED)
+        ck_assert(http_wait_for(&client, stage == STAGE_TEXT ? "word" : stage == STAGE_STARTED ? "role" : "200"));
+    ck_assert(!fake_engine_is_released(engine, 0));
+    if (reset)
+        http_reset(&client);
+    else
+        http_close(&client);
+    double ms = fake_engine_wait_release(engine, 0);
+    ck_assert_msg(ms < HANG_UP_MS, "it took %.1f ms", ms);
+    ck_assert(fake_engine_was_cancelled(engine, 0));
+    stop();
+}
+END_TEST
+
+START_TEST(a_half_closed_connection_counts_as_gone)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK);
+    fake_engine_request(engine, 0);
+    shutdown(client.fd, SHUT_WR);
+    ck_assert(fake_engine_wait_release(engine, 0) < HANG_UP_MS);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+/* Fills the socket until the server no longer takes events. */
+static void block_the_stream(void)
+{
+    char text[4096];
+    memset(text, 'a', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    uint32_t pending = 0;
+    for (int i = 0; i < 16384 && pending < 2000; i++) {
+        fake_push_text(engine, 0, text);
+        pending = fake_pending(engine, 0);
+    }
+    ck_assert_uint_ge(pending, 2000);
+}
+
+START_TEST(a_client_that_goes_while_it_does_not_read_ends_its_request)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 0);
+    block_the_stream();
+    http_close(&client);
+    ck_assert(fake_engine_wait_release(engine, 0) < HANG_UP_MS);
+    stop();
+}
+END_TEST
+
+START_TEST(a_client_that_does_not_read_is_dropped)
+{
+    start_with((struct net_args){.stall_timeout_ms = 1000});
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 0);
+    block_the_stream();
+    fake_engine_wait_release(engine, 0);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(a_hang_up_touches_no_other_request_of_the_same_place)
+{
+    start();
+    for (uint32_t i = 0; i < 50; i++) {
+        struct http_client client = connect_here();
+        http_post(&client, CHAT, NULL, i % 2 ? ASK : ASK_STREAM);
+        fake_engine_request(engine, i);
+        if (i % 5 == 4) {
+            fake_push_start(engine, i);
+            fake_push_end(engine, i);
+            struct http_reply reply = http_reply(&client, false);
+            ck_assert_uint_eq(reply.status, 200);
+            http_reply_free(&reply);
+        }
+        if (i % 3 == 0)
+            http_reset(&client);
+        else
+            http_close(&client);
+        fake_engine_wait_release(engine, i);
+        ck_assert_int_eq(fake_engine_was_cancelled(engine, i), i % 5 != 4);
+    }
+    stop();
+}
+END_TEST
+
+#define CROWD 200
+
+/* Streams that all run at once; at each step one, drawn at random, gets text, its end, or loses its client. */
+START_TEST(many_streams_are_cut_at_random_and_nothing_stays)
+{
+    uint64_t random = test_seed() + 11;
+    struct http_client clients[CROWD];
+    bool open[CROWD];
+    uint32_t left = CROWD;
+    start();
+    for (uint32_t i = 0; i < CROWD; i++) {
+        clients[i] = connect_here();
+        open[i] = true;
+        http_post(&clients[i], CHAT, NULL, i % 4 ? ASK_STREAM : ASK);
+        fake_engine_request(engine, i);
+    }
+    while (left > 0) {
+        uint32_t i = (uint32_t)test_random_below(&random, CROWD), what = (uint32_t)test_random_below(&random, 12);
+        if (!open[i])
+            continue;
+        if (what > 1) {
+            fake_push_text(engine, i, "some text");
+            continue;
+        }
+        open[i] = false;
+        left--;
+        if (what == 0) {
+            fake_push_end(engine, i);
+            struct http_reply reply = http_reply(&clients[i], false);
+            ck_assert_ptr_nonnull(strstr(reply.body.data, i % 4 ? "[DONE]" : "\"finish_reason\":\"stop\""));
+            http_reply_free(&reply);
+            http_close(&clients[i]);
+        } else if (test_random_below(&random, 2)) {
+            http_reset(&clients[i]);
+        } else {
+            http_close(&clients[i]);
+        }
+    }
+    for (uint32_t i = 0; i < CROWD; i++)
+        fake_engine_wait_release(engine, i);
+    stop();
+}
+END_TEST
+
+/* ---- what is refused ---- */
+
+START_TEST(a_body_over_the_limit_is_a_413_that_the_client_can_read)
+{
+    start_with((struct net_args){.body_max = 100000});
+    char *body = malloc(200001);
+    memset(body, ' ', 200000);
+    body[200000] = '\0';
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, body);
+    assert_error(http_reply(&client, false), 413, "request_too_large");
+    http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n30D40\r\n");
+    http_send(&client, body);
+    http_send(&client, "\r\n0\r\n\r\n");
+    assert_error(http_reply(&client, false), 413, "request_too_large");
+    ck_assert_uint_eq(fake_engine_submitted(engine), 0);
+    http_close(&client);
+    free(body);
+    stop();
+}
+END_TEST
+
+START_TEST(a_client_that_asks_first_is_refused_before_it_sends)
+{
+    start_with((struct net_args){.body_max = 1000});
+    struct http_client client = connect_here();
+    http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 5000\r\n\r\n");
+    assert_error(http_reply(&client, false), 413, "request_too_large");
+    http_close(&client);
+    client = connect_here();
+    http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    ck_assert(http_wait_for(&client, "HTTP/1.1 100 Continue\r\n\r\n"));
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(a_body_without_an_end_is_cut_off)
+{
+    start_with((struct net_args){.body_max = 1000});
+    struct http_client client = connect_here();
+    http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 2000 && !client.at_end; i++)
+        http_send(&client, "10\r\n0123456789abcdef\r\n");
+    http_wait_for_end(&client);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(a_body_whose_length_is_unclear_is_refused)
+{
+    static const char *const headers[] = {
+        "Content-Length: 2\r\nContent-Length: 3\r\n",
+        "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: gzip\r\n",
+    };
+    start();
+    for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {
+        char request[256];
+        snprintf(request, sizeof(request), "POST " CHAT " HTTP/1.1\r\nHost: a\r\n%s\r\n", headers[i]);
+        struct http_reply reply = ask(request);
+        ck_assert_str_eq(http_header(&reply, "Connection"), "close");
+        assert_error(reply, 400, "invalid_request");
+    }
+    stop();
+}
+END_TEST
+
+START_TEST(unknown_paths_and_methods_are_told_in_json)
+{
+    start();
+    assert_error(ask("GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n"), 404, "not_found");
+    assert_error(ask("GET /%00 HTTP/1.1\r\nHost: a\r\n\r\n"), 400, "invalid_value");
+    assert_error(ask("GET /%ff HTTP/1.1\r\nHost: a\r\n\r\n"), 400, "invalid_value");
+    struct http_reply reply = ask("GET " CHAT " HTTP/1.1\r\nHost: a\r\n\r\n");
+    ck_assert_str_eq(http_header(&reply, "Allow"), "POST, OPTIONS");
+    assert_error(reply, 405, "method_not_allowed");
+    reply = ask("BREW /health HTTP/1.1\r\nHost: a\r\n\r\n");
+    ck_assert_str_eq(http_header(&reply, "Allow"), "GET, HEAD, OPTIONS");
+    assert_error(reply, 405, "method_not_allowed");
+    assert_error(ask("POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n{"), 400, "invalid_json");
+    stop();
+}
+END_TEST
+
+START_TEST(paths_are_decoded_and_queries_ignored)
+{
+    static const char *const paths[] = {"/v1/models/org%2Ftiny%20model", "/models/org/tiny%20model?a=b",
+                                        "http://a:1/v1/models/org%2ftiny%20model"};
+    start();
+    for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+        char request[256];
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", paths[i]);
+        struct http_reply reply = ask(request);
+        ck_assert_msg(reply.status == 200, "%s: %s", paths[i], reply.body.data);
+        ck_assert_ptr_nonnull(strstr(reply.body.data, "\"id\":\"org/tiny model\""));
+        http_reply_free(&reply);
+    }
+    stop();
+}
+END_TEST
+
+START_TEST(head_has_the_headers_and_no_body)
+{
+    start();
+    struct http_client client = connect_here();
+    http_send(&client, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+    struct http_reply reply = http_reply(&client, true);
+    ck_assert_uint_eq(reply.status, 200);
+    http_reply_free(&reply);
+    http_send(&client, "HEAD /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+    reply = http_reply(&client, true);
+    ck_assert_uint_eq(reply.status, 404);
+    http_reply_free(&reply);
+    http_send(&client, "GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+    reply = http_reply(&client, false);
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "\"status\":\"ok\""));
+    http_reply_free(&reply);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+START_TEST(options_allow_what_the_path_takes)
+{
+    start_with((struct net_args){.cors_origin = "http://page"});
+    struct http_reply reply = ask("OPTIONS " CHAT " HTTP/1.1\r\nHost: a\r\nOrigin: http://page\r\n"
+                                  "Access-Control-Request-Headers: authorization, x-a\r\n\r\n");
+    ck_assert_uint_eq(reply.status, 204);
+    ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Headers"), "authorization, x-a");
+    ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Methods"), "POST, OPTIONS");
+    ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Origin"), "http://page");
+    http_reply_free(&reply);
+    reply = ask("OPTIONS /v1/models HTTP/1.1\r\nHost: a\r\nOrigin: http://other\r\n\r\n");
+    ck_assert_uint_eq(reply.status, 204);
+    ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Origin"), "");
+    http_reply_free(&reply);
+    assert_error(ask("OPTIONS /nothing HTTP/1.1\r\nHost: a\r\n\r\n"), 404, "not_found");
+    stop();
+}
+END_TEST
+
+/* ---- limits and the end ---- */
+
+START_TEST(headers_and_bodies_have_their_time)
+{
+    start_with((struct net_args){.header_timeout_ms = 50, .body_timeout_ms = 80});
+    struct http_client slow_head = connect_here(), slow_body = connect_here(), silent = connect_here();
+    http_send(&slow_head, "GET /health HTTP/1.1\r\nHost:");
+    http_send(&slow_body, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{");
+    http_wait_for_end(&slow_head);
+    http_wait_for_end(&slow_body);
+    http_wait_for_end(&silent);
+    ck_assert_uint_eq(slow_head.in.size + slow_body.in.size + silent.in.size, 0);
+    http_close(&slow_head);
+    http_close(&slow_body);
+    http_close(&silent);
+    stop();
+}
+END_TEST
+
+START_TEST(a_request_that_waits_long_is_not_timed_out)
+{
+    start_with((struct net_args){.header_timeout_ms = 20, .body_timeout_ms = 20, .keepalive_ms = 20});
+    struct http_client whole = connect_here(), other = connect_here();
+    http_post(&whole, CHAT, NULL, ASK);
+    fake_engine_request(engine, 0);
+    http_post(&other, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 1);
+    for (int i = 0; i < 4; i++) { /* the other's comments are the clock */
+        ck_assert(http_wait_for(&other, ": ping\n\n"));
+        memcpy(strstr(other.in.data, ": ping"), ": seen", 6);
+    }
+    fake_push_start(engine, 0);
+    fake_push_end(engine, 0);
+    struct http_reply reply = http_reply(&whole, false);
+    ck_assert_uint_eq(reply.status, 200);
+    http_reply_free(&reply);
+    http_close(&whole);
+    http_close(&other);
+    stop();
+}
+END_TEST
+
+START_TEST(connections_over_the_limit_are_told_and_health_still_answers)
+{
+    start_with((struct net_args){.connections_max = 2});
+    struct http_client first = connect_here(), second = connect_here();
+    http_post(&first, CHAT, NULL, ASK);
+    fake_engine_request(engine, 0);
+    http_post(&second, CHAT, NULL, ASK);
+    fake_engine_request(engine, 1);
+    struct http_client third = connect_here();
+    http_post(&third, CHAT, NULL, ASK);
+    assert_error(http_reply(&third, false), 503, "overloaded");
+    http_close(&third);
+    struct http_reply reply = ask("GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+    ck_assert_uint_eq(reply.status, 200);
+    http_reply_free(&reply);
+    http_close(&first);
+    http_close(&second);
+    stop();
+}
+END_TEST
+
+START_TEST(closing_tells_every_waiting_client)
+{
+    start();
+    struct http_client whole = connect_here(), stream = connect_here(), queued = connect_here(), idle = connect_here();
+    http_post(&whole, CHAT, NULL, ASK);
+    fake_engine_request(engine, 0);
+    http_post(&stream, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 1);
+    ck_assert(http_wait_for(&stream, "role"));
+    http_post(&queued, CHAT, NULL, ASK_STREAM);
+    fake_engine_request(engine, 2);
+    stop();
+    assert_error(http_reply(&whole, false), 503, "draining");
+    assert_error(http_reply(&queued, false), 503, "draining");
+    struct http_reply reply = http_reply(&stream, false);
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "\"code\":\"draining\""));
+    ck_assert_ptr_nonnull(strstr(reply.body.data, "[DONE]"));
+    http_reply_free(&reply);
+    http_wait_for_end(&idle);
+    http_close(&whole);
+    http_close(&stream);
+    http_close(&queued);
+    http_close(&idle);
+}
+END_TEST
+
+START_TEST(closing_does_not_wait_for_who_does_not_read)
+{
+    start();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 0);
+    block_the_stream();
+    stop();
+    http_close(&client);
+}
+END_TEST
+
+START_TEST(a_port_in_use_is_one_sentence)
+{
+    struct net *second;
+    struct error error;
+    start();
+    struct net_args args = {.port = net_port(net), .engine = engine, .facts = &facts};
+    ck_assert_int_eq(net_open(&args, &second, &error), STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(error.text, "cannot listen on 127.0.0.1 port"));
+    args.host = "not a host";
+    ck_assert_int_eq(net_open(&args, &second, &error), STATUS_INVALID);
+    stop();
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *net_suite = suite_create("server/net");
+    TCase *test_case = tcase_create("net");
+    tcase_add_test(test_case, answers_with_a_whole_body);
+    tcase_add_test(test_case, sends_each_event_of_a_stream_when_it_comes);
+    tcase_add_test(test_case, an_error_before_the_first_event_is_a_status);
+    tcase_add_test(test_case, an_error_in_a_stream_is_a_frame_before_done);
+    tcase_add_test(test_case, a_refusal_by_the_engine_says_when_to_come_again);
+    tcase_add_test(test_case, a_connection_serves_one_request_after_the_other);
+    tcase_add_test(test_case, requests_sent_without_waiting_are_answered_in_order);
+    tcase_add_test(test_case, a_waiting_stream_gets_comments);
+    tcase_add_loop_test(test_case, a_client_that_goes_ends_its_request, 0, STAGES * 4);
+    tcase_add_test(test_case, a_half_closed_connection_counts_as_gone);
+    tcase_add_test(test_case, a_client_that_goes_while_it_does_not_read_ends_its_request);
+    tcase_add_test(test_case, a_client_that_does_not_read_is_dropped);
+    tcase_add_test(test_case, a_hang_up_touches_no_other_request_of_the_same_place);
+    tcase_add_test(test_case, many_streams_are_cut_at_random_and_nothing_stays);
+    tcase_add_test(test_case, a_body_over_the_limit_is_a_413_that_the_client_can_read);
+    tcase_add_test(test_case, a_client_that_asks_first_is_refused_before_it_sends);
+    tcase_add_test(test_case, a_body_without_an_end_is_cut_off);
+    tcase_add_test(test_case, a_body_whose_length_is_unclear_is_refused);
+    tcase_add_test(test_case, unknown_paths_and_methods_are_told_in_json);
+    tcase_add_test(test_case, paths_are_decoded_and_queries_ignored);
+    tcase_add_test(test_case, head_has_the_headers_and_no_body);
+    tcase_add_test(test_case, options_allow_what_the_path_takes);
+    tcase_add_test(test_case, headers_and_bodies_have_their_time);
+    tcase_add_test(test_case, a_request_that_waits_long_is_not_timed_out);
+    tcase_add_test(test_case, connections_over_the_limit_are_told_and_health_still_answers);
+    tcase_add_test(test_case, closing_tells_every_waiting_client);
+    tcase_add_test(test_case, closing_does_not_wait_for_who_does_not_read);
+    tcase_add_test(test_case, a_port_in_use_is_one_sentence);
+    suite_add_tcase(net_suite, test_case);
+    return net_suite;
+}
