@@ -237,6 +237,6 @@ void cpu_matmul(struct kernels *kernels, const struct matmul_args *args);
 void cpu_rope_append(struct kernels *kernels, const struct rope_append_args *args);
 void cpu_attention(struct kernels *kernels, const struct attention_args *args);
 void cpu_swiglu(struct kernels *kernels, const struct swiglu_args *args);
-__attribute__((weak)) void cpu_sample(struct kernels *kernels, const struct sample_args *args);
+void cpu_sample(struct kernels *kernels, const struct sample_args *args);
 
 #endif

@@ -11,6 +11,22 @@ const enum tensor_type test_types[TEST_TYPES] = {
     TENSOR_Q5_1, TENSOR_Q8_0, TENSOR_Q4_K, TENSOR_Q5_K, TENSOR_Q6_K,
 };
 
+struct kv_layout bed_layout(const struct bed_args *args)
+{
+    struct kv_layer_shape full = {KV_FULL, 0, args->heads > 0 ? args->heads : 1, args->head_dim > 0 ? args->head_dim : 16};
+    struct kv_layer_shape shapes[2] = {full, full};
+    struct kv_layout layout;
+    struct error error;
+    if (args->window > 0) {
+        shapes[1].kind = KV_WINDOW;
+        shapes[1].window = args->window;
+    }
+    enum status status = kv_layout_plan(shapes, 2, args->block_tokens > 0 ? args->block_tokens : 16, KV_F16, KV_F16,
+                                        &layout, &error);
+    ck_assert_msg(status == STATUS_OK, "%s", error.text);
+    return layout;
+}
+
 static enum status try_open(const struct bed_args *args, struct kernels **out, struct error *error)
 {
     struct kernels_args open = {
@@ -25,18 +41,9 @@ static enum status try_open(const struct bed_args *args, struct kernels **out, s
         .sample_rows_max = 1,
         .rope_base = 10000.0,
         .rope_dims = args->rope_dims,
+        .layout = bed_layout(args),
         .pages = args->pages > 0 ? args->pages : 1,
     };
-    struct kv_layer_shape shapes[2] = {
-        {KV_FULL, 0, args->heads > 0 ? args->heads : 1, args->head_dim > 0 ? args->head_dim : 16},
-    };
-    shapes[1] = shapes[0];
-    shapes[1].kind = args->window > 0 ? KV_WINDOW : KV_FULL;
-    shapes[1].window = args->window;
-    enum status status = kv_layout_plan(shapes, 2, args->block_tokens > 0 ? args->block_tokens : 16, KV_F16, KV_F16,
-                                        &open.layout, error);
-    if (status != STATUS_OK)
-        return status;
     return kernels_cpu.open(&open, out, error);
 }
 

@@ -28,6 +28,7 @@ struct bed_args {
 
 /* Layer 0 attends to everything, layer 1 has the window if there is one. */
 struct kernels *bed_open(const struct bed_args *args);
+struct kv_layout bed_layout(const struct bed_args *args);
 void bed_close(struct kernels *kernels);
 
 /* Random blocks of a type with finite scales; freed by the caller. */
