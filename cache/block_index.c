@@ -142,46 +142,49 @@ void block_index_remove(struct block_index *index, uint32_t node)
     leave_siblings(index, node);
 }
 
-struct key_probe {
+struct key_search {
     const struct block_pool *pool;
-    struct block_key key;
-    uint32_t parent;
-    const int32_t *ids; /* (block_tokens) */
+    const struct block_probe *probe;
     uint64_t collisions;
 };
 
+static bool is_block(const struct block_pool *pool, uint32_t node, const struct block_probe *probe)
+{
+    return key_equal(pool->nodes[node].previous, probe->previous) && ids_equal(pool, node, probe->ids);
+}
+
 static bool is_committed_block(void *context, uint32_t value)
 {
-    struct key_probe *probe = context;
-    const struct node *n = &probe->pool->nodes[value];
-    if (!key_equal(n->key, probe->key))
+    struct key_search *search = context;
+    const struct node *n = &search->pool->nodes[value];
+    if (!key_equal(n->key, search->probe->key))
         return false;
-    bool committed = n->fill == probe->pool->args.block_tokens;
-    if (!ids_equal(probe->pool, value, probe->ids) || (committed && n->parent != probe->parent)) {
-        probe->collisions++;
+    bool committed = n->fill == search->pool->args.block_tokens;
+    if (!is_block(search->pool, value, search->probe) || (committed && n->parent != search->probe->parent)) {
+        search->collisions++;
         return false;
     }
     return committed;
 }
 
-uint32_t block_index_committed(const struct block_index *index, struct block_key key, uint32_t parent,
-                               const int32_t *ids, uint64_t *collisions)
+uint32_t block_index_committed(const struct block_index *index, const struct block_probe *probe, uint64_t *collisions)
 {
-    struct key_probe probe = {.pool = index->pool, .key = key, .parent = parent, .ids = ids};
-    uint32_t node = map_find(&index->keys, key.low, is_committed_block, &probe);
-    *collisions += probe.collisions;
+    struct key_search search = {.pool = index->pool, .probe = probe};
+    uint32_t node = map_find(&index->keys, probe->key.low, is_committed_block, &search);
+    *collisions += search.collisions;
     return node;
 }
 
 static bool is_planned_block(void *context, uint32_t value)
 {
-    const struct key_probe *probe = context;
-    const struct node *n = &probe->pool->nodes[value];
-    return n->fill < n->planned && key_equal(n->key, probe->key) && ids_equal(probe->pool, value, probe->ids);
+    const struct key_search *search = context;
+    const struct node *n = &search->pool->nodes[value];
+    return n->fill < n->planned && key_equal(n->key, search->probe->key) &&
+           is_block(search->pool, value, search->probe);
 }
 
-uint32_t block_index_planned(const struct block_index *index, struct block_key key, const int32_t *ids)
+uint32_t block_index_planned(const struct block_index *index, const struct block_probe *probe)
 {
-    struct key_probe probe = {.pool = index->pool, .key = key, .ids = ids};
-    return map_find(&index->keys, key.low, is_planned_block, &probe);
+    struct key_search search = {.pool = index->pool, .probe = probe};
+    return map_find(&index->keys, probe->key.low, is_planned_block, &search);
 }

@@ -38,14 +38,21 @@ void block_index_unname(struct block_index *index, uint32_t node); /* planned is
 
 void block_index_remove(struct block_index *index, uint32_t node); /* from everything it is in */
 
-/* The committed full block with exactly these ids (block_tokens) and this parent, or NODE_NONE. Equal keys that were not
- * equal blocks are added to *collisions. */
-uint32_t block_index_committed(const struct block_index *index, struct block_key key, uint32_t parent,
-                               const int32_t *ids, uint64_t *collisions);
+/* A block that is looked for. Blocks without parent are told apart by `previous`, their root key. */
+struct block_probe {
+    struct block_key previous;
+    struct block_key key;
+    uint32_t parent;
+    const int32_t *ids; /* (block_tokens) */
+};
 
-/* A full block that is planned but not committed, with this key and these ids, or NODE_NONE. The parent is not compared:
- * sequences that compute the same prefix side by side have parents of their own until they are merged. */
-uint32_t block_index_planned(const struct block_index *index, struct block_key key, const int32_t *ids);
+/* The committed full block that equals the probe in all of it, or NODE_NONE. Equal keys of unequal blocks are added to
+ * *collisions. */
+uint32_t block_index_committed(const struct block_index *index, const struct block_probe *probe, uint64_t *collisions);
+
+/* A full block that is planned but not committed and equals the probe, or NODE_NONE. The parent is not compared: sequences
+ * that compute the same prefix side by side have parents of their own until they are merged. */
+uint32_t block_index_planned(const struct block_index *index, const struct block_probe *probe);
 
 /* The most recently used node with this previous key and first id, or NODE_NONE; go on by sibling_older. */
 uint32_t block_index_first(const struct block_index *index, struct block_key previous, int32_t first_id);

@@ -291,8 +291,13 @@ static void commit_full_block(struct cache *cache, struct cache_lease *lease, ui
         n->fill = cache->block_tokens;
         return;
     }
-    uint32_t twin = block_index_committed(&cache->index, n->key, n->parent, block_pool_ids(&cache->pool, node),
-                                          &cache->totals.collisions);
+    struct block_probe probe = {
+        .previous = n->previous,
+        .key = n->key,
+        .parent = n->parent,
+        .ids = block_pool_ids(&cache->pool, node),
+    };
+    uint32_t twin = block_index_committed(&cache->index, &probe, &cache->totals.collisions);
     if (twin != NODE_NONE) {
         merge(cache, lease, block, twin);
         return;

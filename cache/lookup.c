@@ -56,16 +56,27 @@ static uint32_t planned_tokens(const struct cache *cache, struct place at, const
     return best;
 }
 
+/* The full block of the ids that follows. */
+static struct block_probe probe_after(const struct cache *cache, struct place at, const int32_t *ids)
+{
+    const int32_t *block_ids = ids + (size_t)at.blocks * cache->block_tokens;
+    return (struct block_probe){
+        .previous = at.key,
+        .key = block_index_key(&cache->index, at.key, block_ids),
+        .parent = at.node,
+        .ids = block_ids,
+    };
+}
+
 static uint32_t find_pending(const struct cache *cache, struct place at, const int32_t *ids, uint32_t cap)
 {
     const uint32_t block_tokens = cache->block_tokens;
     while (at.blocks < cap / block_tokens) {
-        const int32_t *block_ids = ids + (size_t)at.blocks * block_tokens;
-        struct block_key key = block_index_key(&cache->index, at.key, block_ids);
-        uint32_t node = block_index_planned(&cache->index, key, block_ids);
+        struct block_probe probe = probe_after(cache, at, ids);
+        uint32_t node = block_index_planned(&cache->index, &probe);
         if (node == NODE_NONE)
             break;
-        at = (struct place){.blocks = at.blocks + 1, .node = node, .key = key};
+        at = (struct place){.blocks = at.blocks + 1, .node = node, .key = probe.key};
     }
     uint32_t tokens = at.blocks * block_tokens;
     uint32_t limit = min_u32(cap - tokens, block_tokens);
@@ -82,15 +93,14 @@ struct lookup lookup_run(const struct cache *cache, struct block_key root, const
     const uint32_t cap = count - 1, block_tokens = cache->block_tokens;
     struct place at = {.node = NODE_NONE, .key = root};
     while (at.blocks < cap / block_tokens) {
-        const int32_t *block_ids = ids + (size_t)at.blocks * block_tokens;
-        struct block_key key = block_index_key(&cache->index, at.key, block_ids);
-        uint32_t node = block_index_committed(&cache->index, key, at.node, block_ids, &out.collisions);
+        struct block_probe probe = probe_after(cache, at, ids);
+        uint32_t node = block_index_committed(&cache->index, &probe, &out.collisions);
         if (node == NODE_NONE)
             break;
         if (nodes != NULL)
             nodes[at.blocks] = node;
         out.blocks_kept += cache->pool.nodes[node].references == 0;
-        at = (struct place){.blocks = at.blocks + 1, .node = node, .key = key};
+        at = (struct place){.blocks = at.blocks + 1, .node = node, .key = probe.key};
     }
     out.blocks = at.blocks;
     uint32_t tokens = at.blocks * block_tokens;

@@ -72,11 +72,12 @@ static void check_node(const struct cache *cache, uint32_t node)
     if (n->planned < cache->block_tokens)
         return;
     CHECK(same_key(n->key, block_index_key(&cache->index, n->previous, ids)));
+    struct block_probe probe = {.previous = n->previous, .key = n->key, .parent = n->parent, .ids = ids};
     uint64_t collisions = 0;
     if (n->fill == cache->block_tokens)
-        CHECK(block_index_committed(&cache->index, n->key, n->parent, ids, &collisions) == node);
+        CHECK(block_index_committed(&cache->index, &probe, &collisions) == node);
     else
-        CHECK(block_index_planned(&cache->index, n->key, ids) != NODE_NONE);
+        CHECK(block_index_planned(&cache->index, &probe) != NODE_NONE);
 }
 
 /* Evicting in the policy's order must meet leaves only. children[node]: those not yet evicted; used up. */
