@@ -22,6 +22,11 @@ static enum status refuse_architecture(struct model_text name, struct error *err
 enum status arch_of_file(const struct model_file *file, const struct arch **out, struct error *error)
 {
     struct model_text name;
+    int64_t parts;
+    if (model_file_integer(file, "split.count", &parts) && parts > 1)
+        return error_set(error, STATUS_UNSUPPORTED,
+                         "%.160s: the file is one of %" PRId64 " parts; join them with llama-gguf-split --merge",
+                         weights_file_name(&file->weights), parts);
     if (!model_file_text(file, "general.architecture", &name))
         return error_set(error, STATUS_INVALID, "%.160s: the metadata key 'general.architecture' is missing",
                          weights_file_name(&file->weights));

@@ -212,6 +212,8 @@ void tiny_model_write(const struct tiny_model *m, struct buffer *out)
     add_vector(&make, "output_norm.weight", 1, m->width);
     if (m->own_head)
         add_matrix(&make, "output.weight", m->embedding_type, m->vocabulary, m->width);
+    if (m->add != NULL)
+        m->add(&writer);
     gguf_finish(&writer, out);
 }
 

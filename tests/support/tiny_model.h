@@ -9,6 +9,8 @@
 #include "kernels/base/buffer.h"
 #include "kernels/kernels.h"
 
+struct gguf_writer;
+
 struct tiny_model {
     const char *name;
     uint64_t seed;
@@ -24,6 +26,7 @@ struct tiny_model {
     enum tensor_type embedding_type;
     bool own_head;
     bool biases; /* on query, key, value and attention output */
+    void (*add)(struct gguf_writer *writer); /* what a test wants besides; NULL: nothing */
 };
 
 /* The models that goldens exist for; the last has no name. */
