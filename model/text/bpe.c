@@ -84,7 +84,7 @@ static uint32_t rank_of(const struct bpe *bpe, uint32_t left, uint32_t right)
     return find_slot(bpe, left, right)->rank;
 }
 
-/* What is wrong with a merge; NULL: nothing. `bytes` has room for as much as the text. */
+/* What is wrong with a merge; NULL: nothing. `bytes` has room for as much as the text. *merged is a guess at first. */
 static const char *read_merge(const struct vocabulary *vocabulary, struct model_text text, char *bytes,
                               struct merge *merge, uint32_t *merged)
 {
@@ -101,7 +101,9 @@ static const char *read_merge(const struct vocabulary *vocabulary, struct model_
     merge->right = vocabulary_find(vocabulary, bytes + left, right);
     if (merge->left == MAP_NONE || merge->right == MAP_NONE)
         return "names a token that is not in the vocabulary";
-    *merged = vocabulary_find(vocabulary, bytes, left + right);
+    /* Files list tokens in the order of the merges that make them: no need to search for most. */
+    if (!vocabulary_is(vocabulary, *merged, bytes, left + right))
+        *merged = vocabulary_find(vocabulary, bytes, left + right);
     return *merged == MAP_NONE ? "makes a token that is not in the vocabulary" : NULL;
 }
 
@@ -111,6 +113,7 @@ static enum status add_merge(const struct model_file *file, struct bpe *bpe, uin
     struct model_text text;
     struct merge merge = {.rank = rank};
     const char *wrong;
+    bpe->merged[rank] = rank == 0 ? 0 : bpe->merged[rank - 1] + 1;
     if (!model_file_array_text(file, MERGES_KEY, rank, &text))
         wrong = "is not a string";
     else if (text.size > MERGE_BYTES_MAX)

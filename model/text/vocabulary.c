@@ -29,6 +29,14 @@ bool vocabulary_is_control(const struct vocabulary *vocabulary, uint32_t id)
     return vocabulary->kinds[id] == TOKEN_CONTROL || vocabulary->kinds[id] == TOKEN_UNKNOWN;
 }
 
+bool vocabulary_is(const struct vocabulary *vocabulary, uint32_t id, const char *bytes, size_t size)
+{
+    if (id >= vocabulary->count || vocabulary->kinds[id] != TOKEN_NORMAL)
+        return false;
+    struct model_text token = vocabulary_token(vocabulary, id);
+    return token.size == size && memcmp(token.data, bytes, size) == 0;
+}
+
 struct search {
     const struct vocabulary *vocabulary;
     const char *bytes;
@@ -116,6 +124,7 @@ static enum status read_token(const struct model_file *file, struct vocabulary *
     bool literal = vocabulary_is_control(out, id) || out->kinds[id] == TOKEN_USER_DEFINED;
     bool word = !literal && byte_level_decode(text.data, text.size, bytes, &size);
     if (!word) {
+        out->kinds[id] = literal ? out->kinds[id] : TOKEN_UNUSED;
         memcpy(bytes, text.data, text.size);
         size = text.size;
     }

@@ -28,7 +28,7 @@ struct vocabulary {
     uint32_t count;
     char *bytes;       /* what each token stands for, each followed by a NUL */
     uint32_t *offsets; /* (count + 1) into bytes */
-    uint8_t *kinds;    /* (count) enum token_kind */
+    uint8_t *kinds;    /* (count) enum token_kind; TOKEN_UNUSED also for normal tokens that no text can become */
     struct map words;  /* the tokens that merging may make: hash of bytes -> id */
 };
 
@@ -38,6 +38,9 @@ void vocabulary_close(struct vocabulary *vocabulary);
 
 struct model_text vocabulary_token(const struct vocabulary *vocabulary, uint32_t id);
 bool vocabulary_is_control(const struct vocabulary *vocabulary, uint32_t id);
+
+/* Whether `id` is a normal token with these bytes: cheaper than looking for it. */
+bool vocabulary_is(const struct vocabulary *vocabulary, uint32_t id, const char *bytes, size_t size);
 
 /* The id of a token that merging may make, by its bytes; MAP_NONE: there is none. */
 uint32_t vocabulary_find(const struct vocabulary *vocabulary, const char *bytes, size_t size);

@@ -7,6 +7,7 @@ Everything is drawn from one seed. Written beside this file:
     tokenizer_text.txt      text, ids as plain text with pre-tokenizer smollm, gpt-2, llama-bpe ("=": as smollm)
     tokenizer_spans.txt     spans (T: trusted, U: not; size in bytes), text, ids with smollm
     special_tokens.txt      a set of tokens, then texts and what is found in each: offset,size,token
+    detokenizer.txt         C (control tokens shown) or S (skipped), ids, the text they decode to
 
 Fields are separated by tabs; in texts \\t \\n \\r \\\\ and \\xHH (other control characters) are escaped.
 
@@ -116,7 +117,6 @@ def character(rng, low=0, high=0x10FFFF):
 
 
 def texts(rng, vocabulary, special, newer):
-    pieces = [t for t in vocabulary]
     out = list(HAND)
     for token in special:
         out += [token, f"a{token}b", f" {token} {token}", f"{token}\n", token[:-1] + " " + token[-1], token.upper(), token[1:]]
@@ -144,7 +144,7 @@ def texts(rng, vocabulary, special, newer):
     for _ in range(120):
         out.append("".join(chr(rng.randint(0, 0x9F)) for _ in range(rng.randint(1, 12))))
     for _ in range(300):  # tokens side by side
-        out.append(b"".join(rng.choice(pieces) for _ in range(rng.randint(2, 6))).decode("utf-8", "replace"))
+        out.append(b"".join(rng.choice(vocabulary) for _ in range(rng.randint(2, 6))).decode("utf-8", "replace"))
     for _ in range(120):  # long words
         alphabet = rng.choice(["a", "ab", "etaoin", "abcdefghijklmnopqrstuvwxyz", "=-", "\u00e4\u00f6\u00fc", "\u4e00\u4e8c\u4e09", "\u0431\u0432\u0433", "()[]{}"])
         out.append("".join(rng.choice(alphabet) for _ in range(rng.randint(33, 90))))
@@ -220,6 +220,25 @@ def special_lines(rng):
             encoded = tokenizer.encode(text)
             found = [f"{a},{b - a},{i}" for i, (a, b) in zip(encoded.ids, encoded.offsets)]
             lines.append(f"text\t{text}\t{' '.join(found)}")
+    return lines
+
+
+# ---- decoding ----
+
+def decode_lines(rng, tokenizer, pieces, special):
+    """Ids that make broken and whole UTF-8; pieces: bytes by id."""
+    high = [i for i, b in pieces.items() if len(b) == 1 and b[0] >= 0x80]
+    lines = []
+    for case in range(500):
+        ids = [rng.choice([rng.choice(high), rng.choice(high), rng.choice(high), rng.choice(list(pieces)), rng.choice(list(special.values()))])
+               for _ in range(rng.randint(1, 16))]
+        if case % 4 == 0:
+            ids = ids_of(tokenizer, "".join(character(rng, 0x80, 0x3FFFF) for _ in range(3)))[:rng.randint(1, 14)]
+        shown = case % 2 == 0
+        text = tokenizer.decode(ids, skip_special_tokens=not shown)
+        names = {i: t.encode() for t, i in special.items()} if shown else {}
+        assert text == b"".join(pieces.get(i) or names.get(i, b"") for i in ids).decode("utf-8", "replace")
+        lines.append(f"{'C' if shown else 'S'}\t{' '.join(map(str, ids))}\t{escape(text)}")
     return lines
 
 
@@ -300,12 +319,12 @@ def write_header(letters, numbers, newest):
 # ---- all of it ----
 
 def byte_pieces(plain):
-    """The bytes of every token that is not special."""
+    """The bytes of every token that is not special, by id."""
     printable = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255]
     moved = [b for b in range(256) if b not in printable]
     to_byte = {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(moved)}
     special = {t.content for t in plain.get_added_tokens_decoder().values()}
-    return [bytes(to_byte[c] for c in t) for t, _ in sorted(plain.get_vocab().items(), key=lambda item: item[1]) if t not in special]
+    return {i: bytes(to_byte[c] for c in t) for t, i in sorted(plain.get_vocab().items(), key=lambda item: item[1]) if t not in special}
 
 
 def main():
@@ -317,8 +336,9 @@ def main():
 
     note = (f"# make_tokenizer.py, seed {SEED}: tokenizers {tokenizers.__version__}, transformers {transformers.__version__}, "
             f"Python {sys.version.split()[0]}\n# {path.name} sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}\n")
+    pieces = byte_pieces(plain["smollm"])
     lines = []
-    for text in texts(random.Random(SEED), byte_pieces(plain["smollm"]), list(special), letters + numbers + newest):
+    for text in texts(random.Random(SEED), list(pieces.values()), list(special), letters + numbers + newest):
         columns = [" ".join(map(str, ids_of(t, text))) for t in plain.values()]
         lines.append("\t".join([escape(text), columns[0]] + ["=" if c == columns[0] else c for c in columns[1:]]))
     (HERE / "tokenizer_text.txt").write_text(note + "\n".join(lines) + "\n", newline="\n")
@@ -326,6 +346,8 @@ def main():
                        {t.encode(): i for t, i in special.items()})
     (HERE / "tokenizer_spans.txt").write_text(note + "\n".join(spans) + "\n", newline="\n")
     (HERE / "special_tokens.txt").write_text(note + "\n".join(special_lines(random.Random(SEED + 2))) + "\n", newline="\n")
+    decoded = decode_lines(random.Random(SEED + 3), trusting, pieces, special)
+    (HERE / "detokenizer.txt").write_text(note + "\n".join(decoded) + "\n", newline="\n")
     print(f"{len(lines)} texts, {len(spans)} spans")
 
 
