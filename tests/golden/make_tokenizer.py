@@ -7,6 +7,7 @@ Everything is drawn from one seed. Written beside this file:
     tokenizer_text.txt      text, ids as plain text with pre-tokenizer smollm, gpt-2, llama-bpe ("=": as smollm)
     tokenizer_spans.txt     spans (T: trusted, U: not; size in bytes), text, ids with smollm
     special_tokens.txt      a set of tokens, then texts and what is found in each: offset,size,token
+    unicode_classes.txt     every code point that smollm takes for a letter, number or space, as ranges
     detokenizer.txt         C (control tokens shown) or S (skipped), ids, the text they decode to
 
 Fields are separated by tabs; in texts \\t \\n \\r \\\\ and \\xHH (other control characters) are escaped.
@@ -280,10 +281,12 @@ def class_macro(name, codes):
 
 
 def newer_than_unicode_14():
+    """Letters and numbers that Unicode 14 lacks, numbers of the digit splitter only; and all code points by class."""
     assert unicodedata.unidata_version == "14.0.0", "use Python 3.11"
     regex = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
     digits = pre_tokenizers.Digits(individual_digits=True)
     letters, numbers, newest = [], [], []
+    classes = {"letter": [], "number": [], "space": [], "other": []}
     for code in range(0x110000):
         if 0xD800 <= code <= 0xDFFF:
             continue
@@ -297,7 +300,8 @@ def newer_than_unicode_14():
             assert found == "other", hex(code)
             newest.append(code)
         assert alone or found != "number", hex(code)
-    return letters, numbers, newest
+        classes["number" if alone else found].append(code)
+    return letters, numbers, newest, classes
 
 
 def write_header(letters, numbers, newest):
@@ -331,7 +335,7 @@ def main():
     path = Path(sys.argv[1])
     plain, trusting = oracles(path)
     special = {t.content: i for i, t in trusting.get_added_tokens_decoder().items()}
-    letters, numbers, newest = newer_than_unicode_14()
+    letters, numbers, newest, classes = newer_than_unicode_14()
     write_header(letters, numbers, newest)
 
     note = (f"# make_tokenizer.py, seed {SEED}: tokenizers {tokenizers.__version__}, transformers {transformers.__version__}, "
@@ -346,6 +350,8 @@ def main():
                        {t.encode(): i for t, i in special.items()})
     (HERE / "tokenizer_spans.txt").write_text(note + "\n".join(spans) + "\n", newline="\n")
     (HERE / "special_tokens.txt").write_text(note + "\n".join(special_lines(random.Random(SEED + 2))) + "\n", newline="\n")
+    shown = [name + "".join(f"\t{a:X}-{b:X}" for a, b in ranges(classes[name])) for name in ("letter", "number", "space")]
+    (HERE / "unicode_classes.txt").write_text(note + "\n".join(shown).replace("\t", "\n") + "\n", newline="\n")
     decoded = decode_lines(random.Random(SEED + 3), trusting, pieces, special)
     (HERE / "detokenizer.txt").write_text(note + "\n".join(decoded) + "\n", newline="\n")
     print(f"{len(lines)} texts, {len(spans)} spans")
