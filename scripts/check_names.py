@@ -10,7 +10,7 @@ BANNED = re.compile(
 )
 # Written in halves, so that this file does not contain what it looks for.
 LEFT_OVER = re.compile(r"\b(TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
-MODEL_WORDS = re.compile(r"im_" r"(start|end)")
+MODEL_WORDS = re.compile(r"(?<![A-Za-z])im_" r"(start|end)")
 MACHINE = re.compile(
     r"(?<![\w.])/(work|farm|tmp/bg|tmp/w)/|python" r"hosted|pypi\." r"org|npmjs\." r"org|deb\." r"debian", re.I
 )
