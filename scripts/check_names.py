@@ -34,14 +34,13 @@ def check_typedefs(path, code):
 
 
 def check_conditionals(path, code):
-    """No #if inside a function: a variant is another file."""
-    depth = 0
+    """No #if inside a function (a body begins and ends with a brace in column 0): a variant is another file."""
+    inside = False
     for number, line in enumerate(code.split("\n"), 1):
-        if re.match(r"\s*#", line):
-            if depth > 0 and re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line):
-                problems.append(f"{path}:{number}: a preprocessor condition inside a function")
-            continue
-        depth += line.count("{") - line.count("}")
+        if line.rstrip() in ("{", "}"):
+            inside = line[0] == "{"
+        elif inside and re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line):
+            problems.append(f"{path}:{number}: a preprocessor condition inside a function")
 
 
 def check_c(path, text):

@@ -5,7 +5,8 @@
 #     scripts/run_tests.sh [--long] PROGRAM...
 #
 # A program counts by a closing line `N passed, N failed`, or else by its lines `ok NAME` and `FAILED NAME`. Ending with
-# an error, or without having run anything, is one more failure. *.py runs under $PYTHON, *.sh under bash.
+# an error, at the time limit, or without having run anything, is one more failure. *.py runs under $PYTHON, *.sh under
+# bash.
 set -uo pipefail
 
 # Sanitizers: what they find ends the program. An allocation that cannot be served is NULL, as without them.
@@ -14,8 +15,10 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:allocator_may_return_null=1}
 
 arguments=()
+seconds_max=900
 if [ "${1:-}" = --long ]; then
     arguments=(--long)
+    seconds_max=7200
     shift
 fi
 passed=0
@@ -23,11 +26,17 @@ failed=0
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
 
+# The output, or both ends of it.
 show_failure() {
     local lines
     lines=$(wc -l <"$output")
-    sed -n '1,200p' "$output" | sed 's/^/    | /'
-    [ "$lines" -le 200 ] || { echo "    | ... $((lines - 240)) lines left out"; tail -n 40 "$output" | sed 's/^/    | /'; }
+    if [ "$lines" -le 240 ]; then
+        sed 's/^/    | /' "$output"
+        return
+    fi
+    head -n 200 "$output" | sed 's/^/    | /'
+    echo "    | ... $((lines - 240)) lines left out"
+    tail -n 40 "$output" | sed 's/^/    | /'
 }
 
 run() {
@@ -40,7 +49,7 @@ run() {
         *) command=("$program") ;;
     esac
     started=$(date +%s%N)
-    "${command[@]}" "${arguments[@]}" >"$output" 2>&1 </dev/null
+    timeout --kill-after=10 "$seconds_max" "${command[@]}" "${arguments[@]}" >"$output" 2>&1 </dev/null
     result=$?
     ended=$(date +%s%N)
     seconds=$(awk "BEGIN { printf \"%.1f\", ($ended - $started) / 1e9 }")
