@@ -48,6 +48,11 @@ static struct cpu_features find_features(void)
     return features;
 }
 
+static bool has_avx2(void)
+{
+    return find_features().avx2;
+}
+
 static bool has_avx512(void)
 {
     return find_features().avx512;
@@ -67,6 +72,7 @@ static const struct {
 } variants[] = {
 #if defined(__x86_64__)
     {&cpu_variant_avx512, has_avx512},
+    {&cpu_variant_avx2, has_avx2},
 #endif
     {&cpu_variant_scalar, has_nothing},
 };
