@@ -1,0 +1,136 @@
+/* Builders of chat values. */
+#include "model/text/chat.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct chat_value *make(struct arena *arena, enum chat_kind kind)
+{
+    struct chat_value *value = arena_take(arena, sizeof(*value));
+    if (value != NULL) {
+        value->kind = kind;
+        value->message = -1;
+    }
+    return value;
+}
+
+struct chat_value *chat_null(struct arena *arena)
+{
+    return make(arena, CHAT_NULL);
+}
+
+struct chat_value *chat_bool(struct arena *arena, bool boolean)
+{
+    struct chat_value *value = make(arena, CHAT_BOOL);
+    if (value != NULL)
+        value->boolean = boolean;
+    return value;
+}
+
+struct chat_value *chat_integer(struct arena *arena, int64_t integer)
+{
+    char text[24];
+    int size = snprintf(text, sizeof(text), "%lld", (long long)integer);
+    return chat_number(arena, text, (size_t)size);
+}
+
+struct chat_value *chat_number(struct arena *arena, const char *text, size_t size)
+{
+    struct chat_value *value = make(arena, CHAT_INTEGER);
+    if (value == NULL)
+        return NULL;
+    value->text = arena_copy(arena, text, size);
+    value->text_size = size;
+    if (value->text == NULL)
+        return NULL;
+    value->number = strtod(value->text, NULL);
+    if (strpbrk(value->text, ".eEnN") != NULL) { /* n: NaN and Infinity, which JSON of Python may hold */
+        value->kind = CHAT_FLOAT;
+        return value;
+    }
+    if (size == 2 && memcmp(text, "-0", 2) == 0) { /* an integer has no negative zero */
+        value->text = "0";
+        value->text_size = 1;
+    }
+    value->integer = strtoll(value->text, NULL, 10);
+    return value;
+}
+
+struct chat_value *chat_text(struct arena *arena, const char *text, size_t size)
+{
+    struct chat_value *value = make(arena, CHAT_TEXT);
+    if (value == NULL)
+        return NULL;
+    value->text = arena_copy(arena, text, size);
+    value->text_size = size;
+    return value->text == NULL ? NULL : value;
+}
+
+struct chat_value *chat_list(struct arena *arena)
+{
+    return make(arena, CHAT_LIST);
+}
+
+struct chat_value *chat_object(struct arena *arena)
+{
+    return make(arena, CHAT_OBJECT);
+}
+
+/* Room for one more item, and key where there are keys. */
+static bool grow(struct arena *arena, struct chat_value *value)
+{
+    if (value->count < value->capacity)
+        return true;
+    size_t capacity = value->capacity == 0 ? 4 : value->capacity * 2;
+    struct chat_value **items = arena_array(arena, capacity, sizeof(struct chat_value *));
+    struct chat_value **keys =
+        value->kind == CHAT_OBJECT ? arena_array(arena, capacity, sizeof(struct chat_value *)) : NULL;
+    if (items == NULL || (value->kind == CHAT_OBJECT && keys == NULL))
+        return false;
+    if (value->count > 0) {
+        memcpy(items, value->items, value->count * sizeof(struct chat_value *));
+        if (keys != NULL)
+            memcpy(keys, value->keys, value->count * sizeof(struct chat_value *));
+    }
+    value->items = items;
+    value->keys = keys;
+    value->capacity = capacity;
+    return true;
+}
+
+bool chat_list_add(struct arena *arena, struct chat_value *list, struct chat_value *item)
+{
+    if (item == NULL || !grow(arena, list))
+        return false;
+    list->items[list->count++] = item;
+    return true;
+}
+
+bool chat_object_put(struct arena *arena, struct chat_value *object, const char *key, size_t key_size,
+                     struct chat_value *value)
+{
+    if (value == NULL)
+        return false;
+    for (size_t i = 0; i < object->count; i++)
+        if (object->keys[i]->text_size == key_size && memcmp(object->keys[i]->text, key, key_size) == 0) {
+            object->items[i] = value;
+            return true;
+        }
+    struct chat_value *name = chat_text(arena, key, key_size);
+    if (name == NULL || !grow(arena, object))
+        return false;
+    object->keys[object->count] = name;
+    object->items[object->count++] = value;
+    return true;
+}
+
+struct chat_value *chat_object_get(const struct chat_value *object, const char *key)
+{
+    size_t size = strlen(key);
+    if (object == NULL || object->kind != CHAT_OBJECT)
+        return NULL;
+    for (size_t i = 0; i < object->count; i++)
+        if (object->keys[i]->text_size == size && memcmp(object->keys[i]->text, key, size) == 0)
+            return object->items[i];
+    return NULL;
+}
