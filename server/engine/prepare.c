@@ -8,6 +8,7 @@
 
 #include "kernels/base/arena.h"
 #include "kernels/base/check.h"
+#include "kernels/base/log.h"
 #include "kernels/base/thread.h"
 #include "model/text/detokenizer.h"
 #include "model/text/tokenizer.h"
@@ -201,6 +202,9 @@ static enum status prepare_generation(struct prepare *prepare, struct engine_req
     enum status status = admission_check_choices(&limits, request->choices, error);
     if (status == STATUS_OK)
         status = read_prompt(prepare, call, &ids, error);
+    if (ids.unknown_bytes > 0)
+        log_line(LOG_DEBUG, "request %s: the vocabulary has no token for %zu bytes of the prompt; they are left out",
+                 request->id, ids.unknown_bytes);
     if (status == STATUS_OK)
         status = admission_check_prompt(&limits, call, ids.count, &request->tokens_max, error);
     if (status == STATUS_OK) {

@@ -83,6 +83,7 @@ static void post_started(struct loop *loop, struct sequence *sequence)
     request->started_ns = clock_ns();
     request->usage.cached_tokens = sequence->hit;
     loop->status.cached_tokens += sequence->hit;
+    loop_publish(loop); /* running before it waits no more: at no time does it look gone */
     engine_waits_no_more(loop->engine, request);
     struct api_event event = {.type = API_EVENT_STARTED, .usage = request->usage};
     request_post(request, &event);

@@ -536,6 +536,31 @@ START_TEST(cancels_at_any_point_leave_nothing_and_harm_nobody)
 }
 END_TEST
 
+START_TEST(a_long_step_that_is_ended_early_harms_nobody)
+{
+    static int32_t ids[1900];
+    open_bed((struct bed_args){.prefill_chunk = 8000});
+    open_reference();
+    for (uint32_t round = 0; round < 3; round++) {
+        struct bed_reply *replies[4];
+        for (uint32_t i = 0; i < 4; i++) {
+            bed_prompt(4 * round + i, ids, 1900);
+            replies[i] = bed_submit(&bed, bed_call(ids, 1900, 20));
+        }
+        while (!replies[0]->started)
+            bed_next(replies[0]);
+        for (uint32_t i = 1; i < 4; i++)
+            bed_release(replies[i]);
+        bed_finish(replies[0]);
+        bed_prompt(4 * round, ids, 1900);
+        struct bed_reply *alone = run_alone(ids, 1900, 20);
+        bed_expect_equal(replies[0], 0, alone, 0);
+        bed_release(replies[0]);
+        bed_release(alone);
+    }
+}
+END_TEST
+
 START_TEST(five_hundred_requests_return_to_the_baseline)
 {
     uint64_t random = test_seed() + 10;
@@ -625,6 +650,7 @@ Suite *suite(void)
     tcase_add_test(tests, a_full_queue_says_so);
     tcase_add_test(tests, tokenize_and_detokenize_are_answered);
     tcase_add_test(tests, cancels_at_any_point_leave_nothing_and_harm_nobody);
+    tcase_add_test(tests, a_long_step_that_is_ended_early_harms_nobody);
     tcase_add_test(tests, five_hundred_requests_return_to_the_baseline);
     tcase_add_test(tests, a_reader_that_stays_away_is_given_up);
     tcase_add_test(tests, closing_ends_what_runs_and_what_waits);
