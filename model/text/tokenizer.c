@@ -375,8 +375,8 @@ enum status tokenizer_encode(const struct tokenizer *tokenizer, struct tokenizer
         out->unknown_bytes = unknown_before;
         return status;
     }
-    int32_t *ids = out->ids + count_before;
-    if (adds_bos && out->count - count_before > 1 && ids[1] == tokenizer->bos) {
+    if (adds_bos && out->count - count_before > 1 && out->ids[count_before + 1] == tokenizer->bos) {
+        int32_t *ids = out->ids + count_before;
         out->count--;
         memmove(ids, ids + 1, (out->count - count_before) * sizeof(*ids));
     }

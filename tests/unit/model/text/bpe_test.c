@@ -2,6 +2,7 @@
 #include "model/text/bpe.h"
 
 #include "kernels/base/check.h"
+#include "tests/unit/model/text/require.h"
 #include "tests/unit/model/text/vocabulary_file.h"
 #include "tests/unit/unit.h"
 
@@ -124,7 +125,7 @@ static void check_pieces(uint64_t *state, const struct random_vocabulary *vocabu
 {
     struct bpe_scratch *scratch;
     struct error error;
-    ck_assert_int_eq(bpe_scratch_open(&scratch, &error), STATUS_OK);
+    REQUIRE(bpe_scratch_open(&scratch, &error) == STATUS_OK);
     for (size_t round = 0; round < 60; round++) {
         char piece[PIECE_MAX];
         size_t ids[PIECE_MAX];
@@ -137,10 +138,10 @@ static void check_pieces(uint64_t *state, const struct random_vocabulary *vocabu
         /* Twice: merged, and remembered. */
         for (size_t again = 0; again < 2; again++) {
             struct bpe_tokens tokens;
-            ck_assert_int_eq(bpe_encode(bpe, scratch, piece, size, &tokens, &error), STATUS_OK);
-            ck_assert_uint_eq(tokens.count, count);
+            REQUIRE(bpe_encode(bpe, scratch, piece, size, &tokens, &error) == STATUS_OK);
+            REQUIRE(tokens.count == count);
             for (size_t i = 0; i < count; i++)
-                ck_assert_uint_eq((size_t)tokens.ids[i], ids[i]);
+                REQUIRE((size_t)tokens.ids[i] == ids[i]);
         }
     }
     bpe_scratch_close(scratch);
@@ -262,9 +263,9 @@ START_TEST(refuses_a_piece_over_the_limit_and_goes_on)
                      STATUS_TOO_LARGE);
     ck_assert_int_eq(bpe_encode(small.bpe, small.scratch, piece, BPE_PIECE_BYTES_MAX, &tokens, &small.error),
                      STATUS_OK);
-    ck_assert_uint_eq(tokens.count, BPE_PIECE_BYTES_MAX / 2);
+    REQUIRE(tokens.count == BPE_PIECE_BYTES_MAX / 2);
     for (size_t i = 0; i < tokens.count; i++)
-        ck_assert_int_eq(tokens.ids[i], SMALL_HH);
+        REQUIRE(tokens.ids[i] == SMALL_HH);
     bpe_scratch_trim(small.scratch);
     check_small(&small, "abcabh", (int32_t[]){SMALL_ABC, SMALL_AB, SMALL_H}, 3);
     free(piece);

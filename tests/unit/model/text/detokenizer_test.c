@@ -3,6 +3,7 @@
 
 #include "kernels/base/utf8.h"
 #include "tests/unit/model/text/golden.h"
+#include "tests/unit/model/text/require.h"
 #include "tests/unit/unit.h"
 
 static struct model_file *file;
@@ -60,18 +61,16 @@ static void check_ids(const int32_t *ids, size_t count, bool control_text)
     struct detokenizer detokenizer = detokenizer_start(tokenizer, control_text);
     for (size_t i = 0; i < count; i++) {
         struct tokenizer_piece piece;
-        ck_assert(tokenizer_piece(tokenizer, ids[i], &piece));
+        REQUIRE(tokenizer_piece(tokenizer, ids[i], &piece));
         if (!piece.control || control_text)
             buffer_append(&bytes, piece.data, piece.size);
-        size_t before = streamed.size;
         detokenizer_push(&detokenizer, ids[i], &streamed);
-        ck_assert_uint_eq(utf8_invalid_at(streamed.data + before, streamed.size - before), streamed.size - before);
-        ck_assert_uint_eq(streamed.size > 0 ? utf8_invalid_at(streamed.data, streamed.size) : 0, streamed.size);
+        REQUIRE(streamed.size == 0 || utf8_invalid_at(streamed.data, streamed.size) == streamed.size);
     }
     detokenizer_finish(&detokenizer, &streamed);
     decode_replacing(bytes.data, bytes.size, &expected);
-    ck_assert_uint_eq(streamed.size, expected.size);
-    ck_assert(streamed.size == 0 || memcmp(streamed.data, expected.data, expected.size) == 0);
+    REQUIRE(streamed.size == expected.size);
+    REQUIRE(streamed.size == 0 || memcmp(streamed.data, expected.data, expected.size) == 0);
     buffer_free(&bytes);
     buffer_free(&expected);
     buffer_free(&streamed);

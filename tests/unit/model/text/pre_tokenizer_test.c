@@ -4,6 +4,7 @@
 
 #include "kernels/base/utf8.h"
 #include "tests/unit/model/text/golden.h"
+#include "tests/unit/model/text/require.h"
 #include "tests/unit/unit.h"
 
 #define CODE_POINTS 0x110000
@@ -37,8 +38,8 @@ static size_t count_pieces(struct opened *opened, const char *text, size_t size)
     for (size_t at = 0, end = 0; at < size; at = end, count++) {
         enum status status =
             pre_tokenizer_next(opened->pre_tokenizer, opened->scratch, text, size, at, &end, &opened->error);
-        ck_assert_msg(status == STATUS_OK, "%s", opened->error.text);
-        ck_assert(end > at && end <= size && utf8_invalid_at(text + at, end - at) == end - at);
+        REQUIRE_MSG(status == STATUS_OK, "%s", opened->error.text);
+        REQUIRE(end > at && end <= size && utf8_invalid_at(text + at, end - at) == end - at);
     }
     return count;
 }
@@ -71,7 +72,7 @@ static void read_classes(char *classes)
             continue;
         }
         unsigned long last = strtoul(end + 1, NULL, 16);
-        ck_assert(first <= last && last < CODE_POINTS);
+        REQUIRE(first <= last && last < CODE_POINTS);
         memset(classes + first, class, last - first + 1);
     }
     golden_close(&golden);
@@ -89,10 +90,10 @@ START_TEST(takes_every_code_point_for_what_the_reference_does)
         if (code_point >= 0xD800 && code_point <= 0xDFFF)
             continue;
         char class = class_of(&opened, code_point);
-        ck_assert_msg(class == classes[code_point], "U+%04X is '%c', not '%c'", code_point, class, classes[code_point]);
+        REQUIRE_MSG(class == classes[code_point], "U+%04X is '%c', not '%c'", code_point, class, classes[code_point]);
         seen[(unsigned char)class]++;
     }
-    ck_assert(seen['l'] > 140000 && seen['n'] > 1900 && seen['s'] == 25 && seen['o'] > 900000);
+    REQUIRE(seen['l'] > 140000 && seen['n'] > 1900 && seen['s'] == 25 && seen['o'] > 900000);
     free(classes);
     close_row(&opened);
 }
@@ -114,7 +115,7 @@ START_TEST(tiles_any_text)
                     size += utf8_encode(code_point, text + size);
             }
             size_t pieces = count_pieces(&opened, text, size);
-            ck_assert(size == 0 ? pieces == 0 : pieces >= 1);
+            REQUIRE(size == 0 ? pieces == 0 : pieces >= 1);
         }
         close_row(&opened);
     }

@@ -8,6 +8,7 @@
 #include "kernels/base/utf8.h"
 #include "model/text/detokenizer.h"
 #include "tests/unit/model/text/golden.h"
+#include "tests/unit/model/text/require.h"
 #include "tests/unit/model/text/vocabulary_file.h"
 #include "tests/unit/unit.h"
 
@@ -59,7 +60,7 @@ static void encode_all(struct fixture *fixture, const char *text, size_t size, b
     struct tokenizer_span span = {size, trusted};
     struct tokenizer_input input = {.text = text, .size = size, .spans = &span, .span_count = 1};
     enum status status = encode(fixture, &input);
-    ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
+    REQUIRE_MSG(status == STATUS_OK, "%s", fixture->error.text);
 }
 
 static void check_ids(const struct tokenizer_ids *ids, char *list, const char *text, size_t line)
@@ -67,11 +68,10 @@ static void check_ids(const struct tokenizer_ids *ids, char *list, const char *t
     long expected;
     size_t count = 0;
     for (; golden_number(&list, &expected); count++) {
-        ck_assert_msg(count < ids->count && ids->ids[count] == expected,
-                      "text %zu, \"%s\": id %zu is %ld, not %" PRId32, line, text, count, expected,
-                      count < ids->count ? ids->ids[count] : -1);
+        REQUIRE_MSG(count < ids->count && ids->ids[count] == expected, "text %zu, \"%s\": id %zu is %ld, not %" PRId32,
+                    line, text, count, expected, count < ids->count ? ids->ids[count] : -1);
     }
-    ck_assert_msg(count == ids->count, "text %zu, \"%s\": %zu ids, not %zu", line, text, count, ids->count);
+    REQUIRE_MSG(count == ids->count, "text %zu, \"%s\": %zu ids, not %zu", line, text, count, ids->count);
 }
 
 /* ---- equal to the reference ---- */
@@ -82,12 +82,12 @@ static void check_texts(struct fixture *fixture, size_t column)
     struct golden golden = golden_open("tests/golden/tokenizer_text.txt");
     size_t count = 0;
     for (; golden_next(&golden); count++) {
-        ck_assert_uint_eq(golden.field_count, 4);
+        REQUIRE(golden.field_count == 4);
         char *ids = golden.fields[strcmp(golden.fields[column], "=") == 0 ? 1 : column];
         size_t size = golden_unescape(golden.fields[0]);
         struct tokenizer_input input = {.text = golden.fields[0], .size = size, .add_bos = true};
         enum status status = encode(fixture, &input);
-        ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
+        REQUIRE_MSG(status == STATUS_OK, "%s", fixture->error.text);
         check_ids(&fixture->ids, ids, golden.fields[0], count);
     }
     golden_close(&golden);
@@ -230,20 +230,20 @@ static void check_round_trip(const struct fixture *fixture, const struct tokeniz
     size_t at = 0, unknown = 0;
     for (size_t i = 0; i < fixture->ids.count; i++) {
         struct tokenizer_piece piece;
-        ck_assert(tokenizer_piece(fixture->tokenizer, fixture->ids.ids[i], &piece));
+        REQUIRE(tokenizer_piece(fixture->tokenizer, fixture->ids.ids[i], &piece));
         size_t start = SIZE_MAX;
         for (size_t k = 0; k < piece.size; k++, at++) {
             for (; at < input->size && !is_known_byte(fixture, input->text[at]); at++)
                 unknown++;
             start = start == SIZE_MAX ? at : start;
-            ck_assert(at < input->size && input->text[at] == piece.data[k]);
+            REQUIRE(at < input->size && input->text[at] == piece.data[k]);
         }
         if (piece.control)
-            ck_assert(all_trusted(input->spans, input->span_count, start, at));
+            REQUIRE(all_trusted(input->spans, input->span_count, start, at));
     }
     for (; at < input->size; at++, unknown++)
-        ck_assert(!is_known_byte(fixture, input->text[at]));
-    ck_assert_uint_eq(unknown, fixture->ids.unknown_bytes);
+        REQUIRE(!is_known_byte(fixture, input->text[at]));
+    REQUIRE(unknown == fixture->ids.unknown_bytes);
 }
 
 START_TEST(decodes_to_the_text_under_any_spans)
@@ -259,7 +259,7 @@ START_TEST(decodes_to_the_text_under_any_spans)
         input.size = random_text(&state, fixture.tokenizer, text, sizeof(text));
         input.span_count = random_spans(&state, input.size, spans, 16);
         enum status status = encode(&fixture, &input);
-        ck_assert_msg(status == STATUS_OK, "%s", fixture.error.text);
+        REQUIRE_MSG(status == STATUS_OK, "%s", fixture.error.text);
         check_round_trip(&fixture, &input);
         for (size_t i = 0; i < fixture.ids.count; i++)
             controls += fixture.ids.ids[i] < 17;
@@ -276,20 +276,20 @@ START_TEST(never_makes_a_control_token_of_untrusted_text)
     uint32_t found = 0;
     for (int32_t id = 0; (uint32_t)id < tokenizer_vocabulary(fixture.tokenizer); id++) {
         struct tokenizer_piece piece;
-        ck_assert(tokenizer_piece(fixture.tokenizer, id, &piece));
+        REQUIRE(tokenizer_piece(fixture.tokenizer, id, &piece));
         if (!piece.control)
             continue;
         found++;
         encode_all(&fixture, piece.data, piece.size, true);
-        ck_assert(fixture.ids.count == 1 && fixture.ids.ids[0] == id);
+        REQUIRE(fixture.ids.count == 1 && fixture.ids.ids[0] == id);
         encode_all(&fixture, piece.data, piece.size, false);
         ck_assert_uint_gt(fixture.ids.count, 1);
         for (size_t i = 0; i < fixture.ids.count; i++) {
             struct tokenizer_piece part;
-            ck_assert(tokenizer_piece(fixture.tokenizer, fixture.ids.ids[i], &part) && !part.control);
+            REQUIRE(tokenizer_piece(fixture.tokenizer, fixture.ids.ids[i], &part) && !part.control);
         }
     }
-    ck_assert_uint_eq(found, 17);
+    REQUIRE(found == 17);
     fixture_close(&fixture);
 }
 END_TEST
@@ -314,14 +314,14 @@ START_TEST(names_the_byte_where_utf8_breaks)
         fixture.ids.count = 1;
         enum status status = tokenizer_encode(fixture.tokenizer, fixture.scratch, &input, &fixture.ids, &fixture.error);
         if (invalid == size) {
-            ck_assert_int_eq(status, STATUS_OK);
+            REQUIRE(status == STATUS_OK);
             continue;
         }
         char expected[64];
         snprintf(expected, sizeof(expected), "not valid UTF-8 at byte %zu", invalid);
-        ck_assert_int_eq(status, STATUS_INVALID);
-        ck_assert_msg(strstr(fixture.error.text, expected) != NULL, "%s", fixture.error.text);
-        ck_assert(fixture.ids.count == 1 && fixture.ids.ids[0] == kept);
+        REQUIRE(status == STATUS_INVALID);
+        REQUIRE_MSG(strstr(fixture.error.text, expected) != NULL, "%s", fixture.error.text);
+        REQUIRE(fixture.ids.count == 1 && fixture.ids.ids[0] == kept);
         invalid_texts++;
     }
     ck_assert_uint_gt(invalid_texts, 1000);
@@ -368,15 +368,15 @@ START_TEST(takes_a_mebibyte_without_a_place_to_cut)
         for (size_t i = 0; i < MEBI; i++)
             text[i] = alphabet[test_random_below(&state, letters)];
         double seconds = encode_seconds(&fixture, text, MEBI);
-        ck_assert_msg(seconds < 30, "1 MiB of \"%c...\" took %.1f s", *alphabet, seconds);
+        REQUIRE_MSG(seconds < 30, "1 MiB of \"%c...\" took %.1f s", *alphabet, seconds);
         size_t size = 0;
         for (size_t i = 0; i < fixture.ids.count; i++) {
             struct tokenizer_piece piece;
-            ck_assert(tokenizer_piece(fixture.tokenizer, fixture.ids.ids[i], &piece));
-            ck_assert(memcmp(text + size, piece.data, piece.size) == 0);
+            REQUIRE(tokenizer_piece(fixture.tokenizer, fixture.ids.ids[i], &piece));
+            REQUIRE(piece.size <= MEBI - size && memcmp(text + size, piece.data, piece.size) == 0);
             size += piece.size;
         }
-        ck_assert_uint_eq(size, MEBI);
+        REQUIRE(size == MEBI);
     }
     free(text);
     fixture_close(&fixture);
