@@ -125,7 +125,7 @@ static void write_chunk(struct api_reply *reply, const struct delta *delta, cons
     struct json_writer writer = json_writer_start(out);
     json_object_begin(&writer);
     reply_write_head(reply, &writer, ID_PREFIX, "chat.completion.chunk");
-    if (delta != NULL && delta->role && delta->choice == 0 && reply->call->return_token_ids) {
+    if (delta != NULL && delta->role && delta->choice == 0 && reply->prompt_ids.size > 0) {
         json_key(&writer, "prompt_token_ids");
         reply_write_list(&writer, &reply->prompt_ids);
     }
@@ -222,7 +222,7 @@ static void write_body(struct api_reply *reply, const struct api_usage *usage, s
     for (uint32_t i = 0; i < reply->call->choices; i++)
         write_choice(reply, &writer, i);
     json_array_end(&writer);
-    if (reply->call->return_token_ids) {
+    if (reply->prompt_ids.size > 0) {
         json_key(&writer, "prompt_token_ids");
         reply_write_list(&writer, &reply->prompt_ids);
     }

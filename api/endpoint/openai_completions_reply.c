@@ -129,7 +129,7 @@ static void write_part(struct api_reply *reply, struct json_writer *writer, cons
 /* The ids of the prompt stand in the body, or in the first frame of a stream. */
 static void write_prompt_ids(struct api_reply *reply, struct json_writer *writer)
 {
-    if (!reply->call->return_token_ids || reply->started)
+    if (reply->prompt_ids.size == 0 || reply->started)
         return;
     json_key(writer, "prompt_token_ids");
     reply_write_list(writer, &reply->prompt_ids);

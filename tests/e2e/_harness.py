@@ -1,0 +1,241 @@
+"""Runs the real server for end-to-end tests, talks HTTP to it, and counts results. Standard library only.
+
+A test file decorates functions with @test and calls run(). Each gets one line, `ok NAME` or `FAILED NAME: why`; the last
+line is `N passed, N failed`. The binary is $INCIPIT_BINARY or build/incipit, the model $INCIPIT_MODEL or the default one.
+"""
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_S = 120
+STOP_S = 20
+REPLY_S = 120
+
+
+def binary():
+    return os.environ.get("INCIPIT_BINARY") or str(ROOT / "build" / "incipit")
+
+
+def model():
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("INCIPIT_MODEL") or os.path.join(
+        cache, "incipit", "models", "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+    )
+
+
+class Reply:
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Server:
+    """A server on a free port, ended by stop() or at the end of a `with`."""
+
+    def __init__(self, *options):
+        self.log = tempfile.TemporaryFile(mode="w+b")
+        command = [binary(), "serve", "--model", model(), "--port", "0", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.host, self.port = self._read_address()
+        self._wait_for_health()
+
+    def _read_address(self):
+        timer = threading.Timer(START_S, self.process.kill)
+        timer.start()
+        try:
+            for line in self.process.stdout:
+                match = re.search(rb"listening\s+http://([^:\s]+):(\d+)", line)
+                if match:
+                    drain = threading.Thread(target=self.process.stdout.read, daemon=True)
+                    drain.start()
+                    return match.group(1).decode(), int(match.group(2))
+        finally:
+            timer.cancel()
+        raise RuntimeError(f"the server did not start: {self.read_log()}")
+
+    def _wait_for_health(self):
+        deadline = time.monotonic() + START_S
+        while self.get("/health").status != 200:
+            if time.monotonic() > deadline:
+                raise RuntimeError("the server is not healthy")
+
+    def read_log(self):
+        self.log.seek(0)
+        return self.log.read().decode(errors="replace")
+
+    def stop(self):
+        """Ends it as an operator would; returns its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        return self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def url(self):
+        return f"http://{self.host}:{self.port}"
+
+    # ---- requests ----
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, self.port, timeout=REPLY_S)
+
+    def request(self, method, path, body=None, headers=None, connection=None):
+        own = connection is None
+        connection = connection or self.connect()
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+        if isinstance(body, str):
+            body = body.encode()
+        connection.request(method, path, body=body, headers=headers or {})
+        response = connection.getresponse()
+        reply = Reply(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        if own:
+            connection.close()
+        return reply
+
+    def get(self, path, **more):
+        return self.request("GET", path, **more)
+
+    def post(self, path, body, **more):
+        return self.request("POST", path, body, **more)
+
+    def ok(self, path, body):
+        """The JSON of a reply that must be a 200."""
+        reply = self.post(path, body)
+        assert reply.status == 200, f"{reply.status}: {reply.body[:500]}"
+        return reply.json()
+
+    def error(self, path, body, status=400):
+        """The error of a reply that must have this status; its form is checked."""
+        reply = self.post(path, body)
+        assert reply.status == status, f"{reply.status} instead of {status}: {reply.body[:500]}"
+        return check_error(reply)
+
+    def stream(self, path, body):
+        """The frames of a stream, checked for their form: a list of objects, [DONE] left out."""
+        reply = self.post(path, {**body, "stream": True})
+        assert reply.status == 200, f"{reply.status}: {reply.body[:500]}"
+        assert reply.headers["content-type"] == "text/event-stream; charset=utf-8", reply.headers
+        return read_frames(reply.body)
+
+    def health(self):
+        return self.get("/health").json()
+
+    def open_stream(self, path, body):
+        """A raw connection with the request sent."""
+        return RawRequest(self, path, body)
+
+    def wait_until(self, condition, seconds):
+        """How long it took until condition(health) was true; None: longer than that."""
+        began = time.monotonic()
+        connection = self.connect()
+        try:
+            while True:
+                state = self.get("/health", connection=connection).json()
+                passed = time.monotonic() - began
+                if condition(state):
+                    return passed
+                if passed > seconds:
+                    return None
+        finally:
+            connection.close()
+
+
+class RawRequest:
+    """A POST over a plain socket, to be read in part or cut."""
+
+    def __init__(self, server, path, body):
+        data = json.dumps(body).encode()
+        self.socket = socket.create_connection((server.host, server.port), timeout=REPLY_S)
+        head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+        self.socket.sendall(head.encode() + data)
+        self.bytes = b""
+
+    def read_until(self, text):
+        while text not in self.bytes:
+            more = self.socket.recv(65536)
+            assert more, f"the connection ended after {self.bytes[-300:]}"
+            self.bytes += more
+
+    def read_all(self):
+        while more := self.socket.recv(65536):
+            self.bytes += more
+        return self.bytes
+
+    def close(self):
+        self.socket.close()
+
+    def reset(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
+def check_error(reply):
+    assert reply.headers["content-type"] == "application/json", reply.headers
+    assert reply.headers["x-request-id"] == reply.headers["request-id"], reply.headers
+    error = reply.json()["error"]
+    assert sorted(error) == ["code", "message", "param", "type"], error
+    assert isinstance(error["message"], str) and error["message"], error
+    return error
+
+
+def read_frames(data):
+    frames = data.split(b"\n\n")
+    assert frames.pop() == b"", data[-200:]
+    frames = [frame for frame in frames if not frame.startswith(b":")]
+    assert frames.pop() == b"data: [DONE]", data[-200:]
+    objects = []
+    for frame in frames:
+        assert frame.startswith(b"data: ") and b"\n" not in frame, frame
+        objects.append(json.loads(frame[6:].decode("utf-8", errors="strict")))
+    return objects
+
+
+TESTS = []
+
+
+def test(function):
+    TESTS.append(function)
+    return function
+
+
+def run(*arguments):
+    """Runs all tests of the file with these arguments, in order."""
+    failed = 0
+    for function in TESTS:
+        name = function.__name__
+        try:
+            function(*arguments)
+            print(f"ok {name}", flush=True)
+        except Exception as error:  # a test may fail in any way
+            failed += 1
+            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
+            traceback.print_exc(file=sys.stdout)
+    print(f"{len(TESTS) - failed} passed, {failed} failed")
+    return 1 if failed or not TESTS else 0
