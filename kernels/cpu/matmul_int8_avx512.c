@@ -11,6 +11,7 @@
 
 #define TILE_MAX 12
 #define PACKED_ROWS_MAX 8
+#define PREFETCH_BYTES 4096 /* ahead of the packed codes; past the end it does nothing */
 #define INLINE static inline __attribute__((always_inline))
 
 /* How a tile reads its weights; constant in every instance. */
@@ -198,6 +199,9 @@ INLINE void do_tile(const struct matmul_item *item, struct form form, uint32_t r
             form.expanded ? expanded_scales(&expanded[b], form) : packed_scales(scales, b, form);
         const uint8_t *block_codes =
             form.expanded ? &expanded[b].codes[0][0] : codes + (size_t)b * (size_t)(form.bits * 64);
+        if (!form.expanded)
+            for (int line = 0; line < form.bits; line++)
+                _mm_prefetch((const char *)block_codes + PREFETCH_BYTES + line * 64, _MM_HINT_T0);
         add_block(block_codes, &block_scales, form, x, tile, acc);
         for (int g = 0; g < (tile + 3) / 4; g++)
             x[g]++;
