@@ -18,21 +18,37 @@ struct encoder {
     size_t size;
 };
 
-static void put(struct encoder *encoder, uint64_t value, size_t bytes)
+static unsigned char *grow(struct encoder *encoder, size_t bytes)
 {
     CHECK(bytes <= ENCODED_MAX - encoder->size);
-    for (size_t i = 0; i < bytes; i++)
-        encoder->bytes[encoder->size++] = (unsigned char)(value >> (8 * i));
+    unsigned char *at = encoder->bytes + encoder->size;
+    encoder->size += bytes;
+    return at;
+}
+
+/* Written out: compilers turn it into one store. */
+static void store_u32(unsigned char *to, uint32_t value)
+{
+    to[0] = (unsigned char)value;
+    to[1] = (unsigned char)(value >> 8);
+    to[2] = (unsigned char)(value >> 16);
+    to[3] = (unsigned char)(value >> 24);
+}
+
+static void put_byte(struct encoder *encoder, uint8_t value)
+{
+    *grow(encoder, 1) = value;
 }
 
 static void put_u32(struct encoder *encoder, uint32_t value)
 {
-    put(encoder, value, 4);
+    store_u32(grow(encoder, 4), value);
 }
 
 static void put_u64(struct encoder *encoder, uint64_t value)
 {
-    put(encoder, value, 8);
+    put_u32(encoder, (uint32_t)value);
+    put_u32(encoder, (uint32_t)(value >> 32));
 }
 
 static void put_float(struct encoder *encoder, float value)
@@ -53,9 +69,7 @@ static void put_double(struct encoder *encoder, double value)
 static void put_text(struct encoder *encoder, const char *text, size_t size)
 {
     put_u32(encoder, (uint32_t)size);
-    CHECK(size <= ENCODED_MAX - encoder->size);
-    memcpy(encoder->bytes + encoder->size, text, size);
-    encoder->size += size;
+    memcpy(grow(encoder, size), text, size);
 }
 
 static void put_group(struct encoder *encoder, const struct kv_group *group)
@@ -82,8 +96,8 @@ static void put_layout(struct encoder *encoder, const struct kv_layout *layout)
     for (uint32_t i = 0; i < layout->group_count; i++)
         put_group(encoder, &layout->groups[i]);
     for (uint32_t i = 0; i < layout->layers; i++) {
-        put(encoder, layout->layer_group[i], 1);
-        put(encoder, layout->layer_index[i], 1);
+        put_byte(encoder, layout->layer_group[i]);
+        put_byte(encoder, layout->layer_index[i]);
     }
 }
 
@@ -131,8 +145,9 @@ struct block_key block_key_next(struct block_key parent, const int32_t *ids, uin
     encoder.size = 0; /* the rest is written before it is read: clearing it would cost as much as the hash */
     put_u64(&encoder, parent.low);
     put_u64(&encoder, parent.high);
+    unsigned char *at = grow(&encoder, count * sizeof(*ids));
     for (uint32_t i = 0; i < count; i++)
-        put_u32(&encoder, (uint32_t)ids[i]);
+        store_u32(at + 4 * (size_t)i, (uint32_t)ids[i]);
 
     XXH128_hash_t hash;
     if (extra_size == 0) {

@@ -38,7 +38,7 @@ struct block_pool {
     struct block_pool_args args;
     uint32_t nodes_total; /* pages / group_count */
     uint32_t nodes_free;
-    uint32_t free_node;   /* head of the free nodes */
+    uint32_t free_node; /* head of the free nodes */
     uint32_t pages_free;
     struct node *nodes;   /* (nodes_total) */
     int32_t *ids;         /* (nodes_total, block_tokens) */

@@ -44,7 +44,7 @@ struct cache_args {
     uint32_t leases_max;            /* live at a time */
     uint32_t lease_tokens_max;      /* tokens a lease can hold: the context */
     bool enabled;                   /* false: nothing is kept or found (--no-prefix-cache) */
-    uint32_t key_bits;              /* 0: all 128 of a block's key; tests keep fewer to see collisions proven harmless */
+    uint32_t key_bits; /* 0: all 128 of a block's key; tests keep fewer to see collisions proven harmless */
     /* Called when a page goes back to the free list: checked builds poison it. NULL: not called. */
     void (*page_freed)(void *context, uint32_t page);
     void *page_freed_context;
@@ -66,7 +66,7 @@ struct cache_lookup cache_peek(struct cache *cache, struct block_key root, const
 
 /* The rows that must be copied before the lease's first step: page `from` of another node into the lease's own page. */
 struct cache_copy {
-    uint32_t tokens;                /* 0: nothing to copy */
+    uint32_t tokens; /* 0: nothing to copy */
     uint32_t from[KV_GROUPS_MAX];
     uint32_t to[KV_GROUPS_MAX];
 };
@@ -90,7 +90,7 @@ void cache_release(struct cache *cache, struct cache_lease *lease);
 
 /* Page table of a group: (blocks held); valid until the next extend, commit or release of this lease. */
 const uint32_t *cache_lease_pages(const struct cache_lease *lease, uint32_t group);
-uint32_t cache_lease_tokens(const struct cache_lease *lease);    /* planned or committed */
+uint32_t cache_lease_tokens(const struct cache_lease *lease); /* planned or committed */
 uint32_t cache_lease_committed(const struct cache_lease *lease);
 
 /* Pages an acquire + extend of `count` ids would need at most; what a pool can give now without touching leases. */
@@ -104,13 +104,13 @@ struct cache_stats {
     uint32_t pages_free;
     uint32_t pages_leased;
     uint32_t pages_cached;
-    uint64_t lookups;        /* acquires that succeeded */
-    uint64_t lookup_tokens;  /* ids asked for in them */
-    uint64_t hit_tokens;     /* of which found */
-    uint64_t copied_tokens;  /* of which by copying rows */
+    uint64_t lookups;       /* acquires that succeeded */
+    uint64_t lookup_tokens; /* ids asked for in them */
+    uint64_t hit_tokens;    /* of which found */
+    uint64_t copied_tokens; /* of which by copying rows */
     uint64_t evicted_blocks;
-    uint64_t merged_blocks;  /* pages given back because another block holds the same rows */
-    uint64_t collisions;     /* equal keys, unequal ids or parents */
+    uint64_t merged_blocks; /* pages given back because another block holds the same rows */
+    uint64_t collisions;    /* equal keys, unequal ids or parents */
 };
 
 struct cache_stats cache_stats(const struct cache *cache);

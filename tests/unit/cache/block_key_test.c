@@ -71,11 +71,11 @@ static void add_key(struct mutations *seen, struct block_key key, const char *wh
     seen->keys[seen->count++] = key;
 }
 
-#define MUTATE(field, value)                                                                                           \
-    do {                                                                                                               \
-        struct kv_identity changed = identity;                                                                         \
-        changed.field = (value);                                                                                       \
-        add_key(&seen, root_of(&changed), #field);                                                                     \
+#define MUTATE(field, value)                       \
+    do {                                           \
+        struct kv_identity changed = identity;     \
+        changed.field = (value);                   \
+        add_key(&seen, root_of(&changed), #field); \
     } while (0)
 
 START_TEST(every_field_of_the_identity_enters_the_root)
@@ -219,8 +219,8 @@ START_TEST(extra_bytes_follow_the_ids)
     }
     for (uint32_t split = 0; split <= KV_BLOCK_TOKENS_MAX; split += 8) {
         struct block_key key = block_key_next(parent, ids, KV_BLOCK_TOKENS_MAX, NULL, 0);
-        struct block_key cut = block_key_next(parent, ids, split, bytes + (size_t)4 * split,
-                                              (size_t)4 * (KV_BLOCK_TOKENS_MAX - split));
+        struct block_key cut =
+            block_key_next(parent, ids, split, bytes + (size_t)4 * split, (size_t)4 * (KV_BLOCK_TOKENS_MAX - split));
         ck_assert(same(key, cut));
     }
 }

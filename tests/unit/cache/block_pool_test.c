@@ -44,8 +44,8 @@ START_TEST(a_node_given_back_comes_again_clean)
     struct block_pool pool;
     struct error error;
     struct freed freed = {.count = 0};
-    struct block_pool_args args = {.block_tokens = 4, .group_count = 2, .pages = 4, .page_freed = page_freed,
-                                   .page_freed_context = &freed};
+    struct block_pool_args args = {
+        .block_tokens = 4, .group_count = 2, .pages = 4, .page_freed = page_freed, .page_freed_context = &freed};
     ck_assert_int_eq(block_pool_open(&pool, &args, &error), STATUS_OK);
     uint32_t first = block_pool_take(&pool);
     uint32_t second = block_pool_take(&pool);

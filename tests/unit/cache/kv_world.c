@@ -241,8 +241,7 @@ struct sequence *world_acquire(struct world *world, uint64_t name, const int32_t
     struct sequence *sequence = unused_sequence(world);
     struct cache_copy copy;
     uint32_t hit;
-    enum status status =
-        cache_acquire(world->cache, world_root(name), ids, count, &sequence->lease, &hit, &copy);
+    enum status status = cache_acquire(world->cache, world_root(name), ids, count, &sequence->lease, &hit, &copy);
     if (status != STATUS_OK) {
         EXPECT(status == STATUS_BUSY);
         EXPECT(sequence->lease == NULL);
@@ -276,8 +275,8 @@ struct sequence *world_acquire(struct world *world, uint64_t name, const int32_t
 bool world_extend(struct world *world, struct sequence *sequence, const int32_t *ids, uint32_t count)
 {
     struct cache_stats before = cache_stats(world->cache);
-    uint32_t more = cache_pages_for(world->cache, sequence->tokens + count) -
-                    cache_pages_for(world->cache, sequence->tokens);
+    uint32_t more =
+        cache_pages_for(world->cache, sequence->tokens + count) - cache_pages_for(world->cache, sequence->tokens);
     uint32_t groups = world->args.groups, free_pages = before.pages_free / groups * groups;
     bool fits = more <= free_pages + before.pages_cached;
     enum status status = cache_extend(world->cache, sequence->lease, ids, count);

@@ -49,7 +49,7 @@ struct world {
     struct row *rows;     /* (pages, block_tokens) */
     struct map committed; /* value -> index of a committed row */
     struct sequence sequences[WORLD_SEQUENCES_MAX];
-    uint32_t *freed;      /* (freed_max) pages in the order they were given back, for tests that ask; or NULL */
+    uint32_t *freed; /* (freed_max) pages in the order they were given back, for tests that ask; or NULL */
     uint32_t freed_count;
     uint32_t freed_max;
     uint64_t hit_tokens;       /* over all acquires */
