@@ -72,7 +72,7 @@ api_SOURCES := $(call sources,api)
 server_SOURCES := $(call sources,server)
 library = $(patsubst %,$(OUT)/lib%.a,$1)
 
-# What tests share; a program takes what it uses.
+# What the tests of several floors share; a program takes what it uses. Those of the ground floor see nothing of it.
 SUPPORT_SOURCES := $(call find_sources,tests/support)
 
 kernels_SEES := kernels base
@@ -131,7 +131,8 @@ endef
 $(foreach name,$(FLOORS) SUPPORT,$(eval $(call floor,$(name))))
 
 define test_program
-$(patsubst %.c,$(OUT)/%,$1): $(call objects,$1 $(call beside,$1) tests/unit/main.c) $(OUT)/libSUPPORT.a $(call sees,$1)
+$(patsubst %.c,$(OUT)/%,$1): $(call objects,$1 $(call beside,$1) tests/unit/main.c) \
+		$(if $(filter tests/unit/kernels/%,$1),,$(OUT)/libSUPPORT.a) $(call sees,$1)
 	@echo "LD  $$@"
 	@$$(CC) $$(BASE_CFLAGS) $$(BASE_LDFLAGS) $$^ $$(TEST_LIBS) $$(LIBS) -o $$@
 endef
