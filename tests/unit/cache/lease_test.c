@@ -246,6 +246,25 @@ START_TEST(the_siblings_used_last_are_the_ones_compared)
 }
 END_TEST
 
+START_TEST(a_lease_makes_its_tail_the_sibling_used_last)
+{
+    struct world_args args = {.block_tokens = BLOCK, .pages = 400, .shorter_hits_allowed = true};
+    world_open(&world, &args);
+    int32_t first[4] = {7, 0, 0, 9};
+    for (int32_t i = 0; i < BLOCK_INDEX_CANDIDATES_MAX; i++)
+        world_request(&world, 0, (int32_t[]){7, i, i}, 3);
+    struct sequence *sequence = world_acquire(&world, 0, first, 4);
+    ck_assert_uint_eq(sequence->hit, 3);
+    world_release(&world, sequence);
+    for (int32_t i = 1; i < BLOCK_INDEX_CANDIDATES_MAX; i++)
+        world_request(&world, 0, (int32_t[]){7, 1000 + i, i}, 3);
+    ck_assert_uint_eq(world_peek(&world, 0, first, 4).hit, 3);
+    world_request(&world, 0, (int32_t[]){7, 2000, 0}, 3);
+    ck_assert_uint_eq(world_peek(&world, 0, first, 4).hit, 1);
+    world_close(&world);
+}
+END_TEST
+
 /* Present where a sanitizer replaces the allocator: then every allocation is seen, otherwise only what stays. */
 extern int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void *, size_t),
                                                      void (*free_hook)(const volatile void *)) __attribute__((weak));
@@ -314,6 +333,7 @@ Suite *suite(void)
     tcase_add_test(tc, a_tail_that_others_cover_is_not_kept);
     tcase_add_test(tc, cancelling_two_hundred_times_keeps_only_what_was_committed);
     tcase_add_test(tc, the_siblings_used_last_are_the_ones_compared);
+    tcase_add_test(tc, a_lease_makes_its_tail_the_sibling_used_last);
     tcase_add_test(tc, nothing_is_allocated_after_open);
     suite_add_tcase(s, tc);
     return s;
