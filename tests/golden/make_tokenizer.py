@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the goldens of the tokenizer, and model/text/unicode_newer.h, from Hugging Face `tokenizers`.
 
-    make_tokenizer.py MODEL.gguf        needs tokenizers, transformers, gguf; Python 3.11 for its Unicode 14 tables
+    make_tokenizer.py MODEL.gguf        needs tokenizers, transformers, gguf, clang-format; Python 3.11 for its Unicode 14 tables
 
 Everything is drawn from one seed. Written beside this file:
     tokenizer_text.txt      text, ids as plain text with pre-tokenizer smollm, gpt-2, llama-bpe ("=": as smollm)
@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import random
+import subprocess
 import sys
 import unicodedata
 from pathlib import Path
@@ -317,7 +318,9 @@ def write_header(letters, numbers, newest):
 {class_macro("UNICODE_NEWEST_NUMBERS", newest)}
 #endif
 """
-    (ROOT / "model/text/unicode_newer.h").write_text(text)
+    path = ROOT / "model/text/unicode_newer.h"
+    path.write_text(text)
+    subprocess.run(["clang-format", "-i", path], check=True)
 
 
 # ---- all of it ----
