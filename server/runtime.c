@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <unistd.h>
 
+#include "kernels/base/size.h"
 #include "kernels/base/thread.h"
 
 /* ---- the file ---- */
@@ -54,6 +55,15 @@ enum status runtime_model_path(const struct options *options, struct buffer *out
     return status;
 }
 
+/* The last part of --model, without the suffix. */
+static void name_model(const char *given, struct runtime *runtime)
+{
+    const char *slash = strrchr(given, '/');
+    const char *name = slash != NULL ? slash + 1 : given;
+    size_t size = strlen(name) - (has_suffix(name, ".gguf") ? strlen(".gguf") : 0);
+    snprintf(runtime->model_id, sizeof runtime->model_id, "%.*s", (int)size_min(size, sizeof runtime->model_id - 1), name);
+}
+
 /* ---- text ---- */
 
 static enum status open_template(struct runtime *runtime, struct error *error)
@@ -72,6 +82,7 @@ enum status runtime_open_text(const struct options *options, struct runtime *run
 {
     memset(runtime, 0, sizeof *runtime);
     runtime->activations = strcmp(options->activations, "f32") == 0 ? ACTIVATIONS_F32 : ACTIVATIONS_INT8;
+    name_model(options->model, runtime);
     struct buffer path = {0};
     enum status status = runtime_model_path(options, &path, error);
     if (status == STATUS_OK)

@@ -14,6 +14,7 @@
 struct runtime {
     struct model_file *file;
     struct model_config config;
+    char model_id[96]; /* what clients call it: the name given to --model, or the file's without folder and suffix */
     struct tokenizer *tokenizer;
     struct chat_template *chat_template; /* NULL: the model has none */
     struct model *model;                 /* NULL before runtime_open_model */

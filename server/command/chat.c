@@ -255,7 +255,7 @@ static enum status open_engine(const struct options *options, const struct runti
         .step_ms = (uint32_t)options->step_ms,
         .queue_max = 1,
         .prefix_cache = !options->no_prefix_cache,
-        .model_id = runtime->config.name,
+        .model_id = runtime->model_id,
     };
     return engine_open(&args, out, error);
 }
@@ -267,7 +267,7 @@ static void run_session(const struct options *options, const struct runtime *run
         return;
     session->options = options;
     session->engine = engine;
-    session->model_id = runtime->config.name;
+    session->model_id = runtime->model_id;
     session->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     session->terminal = isatty(STDIN_FILENO) != 0;
     struct sigaction action = {.sa_handler = on_interrupt};

@@ -46,7 +46,7 @@ static enum status open_engine(const struct options *options, struct service *se
         .step_ms = (uint32_t)options->step_ms,
         .queue_max = (uint32_t)options->max_queue,
         .prefix_cache = !options->no_prefix_cache,
-        .model_id = service->runtime.config.name,
+        .model_id = service->runtime.model_id,
     };
     return engine_open(&args, &service->engine, error);
 }
@@ -57,7 +57,7 @@ static void fill_facts(const struct options *options, struct service *service)
     struct model_fingerprint weights = model_fingerprint(runtime->model);
     snprintf(service->fingerprint, sizeof service->fingerprint, "fp_%016llx", (unsigned long long)weights.high);
     service->facts = (struct api_facts){
-        .model_id = runtime->config.name,
+        .model_id = runtime->model_id,
         .created_unix_s = (int64_t)(clock_unix_ms() / 1000),
         .context = model_context(runtime->model),
         .context_trained = runtime->config.context_trained,
