@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #define CONNECTIONS_RESERVE 64 /* beyond the limit, to be told so */
 #define CONNECTION_MEMORY ((size_t)32 << 10)
+#define FILES_RESERVE 64
 #define CLOSE_WAIT_S 2 /* for replies under way to be written */
 
 static void log_daemon(void *context, const char *format, va_list arguments)
@@ -72,6 +74,20 @@ static enum status start_daemon(struct net *net, struct error *error)
     return error_set(error, STATUS_IO, "cannot start the HTTP server: %s", strerror(errno));
 }
 
+/* A descriptor a connection, and some for the rest of the process: where the system's default is lower and may be raised,
+ * it is. */
+static void raise_file_limit(uint32_t connections)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)connections + FILES_RESERVE;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur < wanted)
+        log_line(LOG_WARN, "only %llu open files are allowed; %u connections may need %llu",
+                 (unsigned long long)limit.rlim_cur, connections, (unsigned long long)wanted);
+}
+
 enum status net_open(const struct net_args *args, struct net **out, struct error *error)
 {
     struct net *net = calloc(1, sizeof(*net));
@@ -89,6 +105,7 @@ enum status net_open(const struct net_args *args, struct net **out, struct error
     else
         status = open_registry(net, error);
     if (status == STATUS_OK) {
+        raise_file_limit(net->connection_count);
         net->listen_fd = listen_open(net->args.host, net->args.port, &net->port, error);
         status = net->listen_fd < 0 ? error->status : watch_start(net, error);
     }

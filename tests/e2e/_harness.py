@@ -48,10 +48,13 @@ class Reply:
 class Server:
     """A server on a free port, ended by stop() or at the end of a `with`."""
 
+    running = []
+
     def __init__(self, *options):
         self.log = tempfile.TemporaryFile(mode="w+b")
         command = [binary(), "serve", "--model", model(), "--port", "0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL)
+        Server.running.append(self)
         self.host, self.port = self._read_address()
         self._wait_for_health()
 
@@ -81,6 +84,8 @@ class Server:
 
     def stop(self):
         """Ends it as an operator would; returns its exit status."""
+        if self in Server.running:
+            Server.running.remove(self)
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -235,7 +240,19 @@ def run(*arguments):
             print(f"ok {name}", flush=True)
         except Exception as error:  # a test may fail in any way
             failed += 1
-            print(f"FAILED {name}: {type(error).__name__}: {error}", flush=True)
-            traceback.print_exc(file=sys.stdout)
+            places = [f"{pathlib.Path(f.filename).name}:{f.lineno}" for f in traceback.extract_tb(error.__traceback__)]
+            print(f"FAILED {name}: {type(error).__name__}: {error} [{' '.join(places[1:5])}]", flush=True)
+            if show_dead_servers():
+                failed += len(TESTS) - TESTS.index(function) - 1
+                break
     print(f"{len(TESTS) - failed} passed, {failed} failed")
     return 1 if failed or not TESTS else 0
+
+
+def show_dead_servers():
+    """Whether a server that should run ended by itself; its last words are printed."""
+    dead = [server for server in Server.running if server.process.poll() is not None]
+    for server in dead:
+        print(f"   the server ended with status {server.process.returncode}; its log ends:")
+        print("".join(f"   | {line}\n" for line in server.read_log().splitlines()[-40:]), flush=True)
+    return bool(dead)

@@ -48,7 +48,8 @@ def streams_chats(client):
 @test
 def the_stream_helper_puts_the_same_message_together(client):
     with client.chat.completions.stream(model="any", messages=ASK, temperature=0, max_tokens=10, n=2) as stream:
-        final = stream.get_final_completion()
+        for _ in stream:
+            final = stream.current_completion_snapshot
     whole = client.chat.completions.create(model="any", messages=ASK, temperature=0, max_tokens=10)
     assert [choice.message.role for choice in final.choices] == ["assistant", "assistant"]
     assert {choice.message.content for choice in final.choices} == {whole.choices[0].message.content}
@@ -110,7 +111,7 @@ def errors_are_typed_exceptions(client):
 
 @test
 def a_server_that_is_gone_is_a_connection_error(_):
-    with Server("--kv-memory", "64MiB") as other:
+    with Server("--context", "256", "--kv-memory", "64MiB") as other:
         url = other.url
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
     try:
