@@ -152,11 +152,16 @@ enum status engine_submit(struct engine *engine, struct api_call *call, const ch
     return STATUS_OK;
 }
 
+static void uncount(struct engine *engine, struct engine_request *request)
+{
+    engine->waiting -= request->counts_as_waiting;
+    request->counts_as_waiting = false;
+}
+
 void engine_waits_no_more(struct engine *engine, struct engine_request *request)
 {
     pthread_mutex_lock(&engine->lock);
-    engine->waiting -= request->counts_as_waiting;
-    request->counts_as_waiting = false;
+    uncount(engine, request);
     pthread_mutex_unlock(&engine->lock);
 }
 
@@ -164,6 +169,7 @@ void engine_notice_cancel(struct engine *engine, struct engine_request *request)
 {
     pthread_mutex_lock(&engine->lock);
     engine->cancel_posted = true;
+    uncount(engine, request); /* a prepare thread may have it for a while yet; nobody waits for it */
     if (engine->step_running && engine->step_abandonable && request->in_step)
         atomic_store(&engine->abandon, true);
     pthread_cond_signal(&engine->loop_wake);

@@ -39,6 +39,19 @@ static void open_tokenizer(struct bed *bed)
     ck_assert_msg(tokenizer_open(bed->file, &bed->tokenizer, &error) == STATUS_OK, "%s", error.text);
 }
 
+static void open_template(struct bed *bed)
+{
+    struct model_text source;
+    struct error error;
+    struct chat_template_tokens tokens = {
+        .bos_token = tokenizer_special_text(bed->tokenizer, tokenizer_bos(bed->tokenizer)),
+        .eos_token = tokenizer_special_text(bed->tokenizer, tokenizer_eos(bed->tokenizer)),
+    };
+    ck_assert(model_file_text(bed->file, "tokenizer.chat_template", &source));
+    ck_assert_msg(chat_template_open(source.data, source.size, &tokens, &bed->chat_template, &error) == STATUS_OK,
+                  "%s", error.text);
+}
+
 static uint64_t page_bytes(void)
 {
     struct kv_layer_shape shapes[8];
@@ -84,10 +97,13 @@ void bed_open(struct bed *bed, const struct bed_args *given)
     args.prefill_chunk = args.prefill_chunk == 0 ? 96 : args.prefill_chunk;
     *bed = (struct bed){0};
     open_tokenizer(bed);
+    if (args.chat)
+        open_template(bed);
     open_model(bed, &args);
     struct engine_args engine_args = {
         .model = bed->model,
         .tokenizer = bed->tokenizer,
+        .chat_template = bed->chat_template,
         .sequences_max = args.sequences_max,
         .prefill_chunk = args.prefill_chunk,
         .queue_max = args.queue_max == 0 ? 64 : args.queue_max,
@@ -102,6 +118,8 @@ void bed_close(struct bed *bed)
     if (bed->engine != NULL)
         engine_close(bed->engine);
     model_close(bed->model);
+    if (bed->chat_template != NULL)
+        chat_template_close(bed->chat_template);
     tokenizer_close(bed->tokenizer);
     model_file_close(bed->file);
 }

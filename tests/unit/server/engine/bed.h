@@ -20,11 +20,13 @@ struct bed_args {
     uint32_t prefill_chunk; /* 0: 96 */
     uint32_t queue_max;     /* 0: 64 */
     bool no_cache;
+    bool chat; /* with the default model's chat template */
 };
 
 struct bed {
     struct model_file *file;
     struct tokenizer *tokenizer;
+    struct chat_template *chat_template;
     struct model *model;
     struct engine *engine;
 };
