@@ -195,6 +195,22 @@ START_TEST(a_tail_taken_over_and_cancelled_is_what_it_was)
 }
 END_TEST
 
+START_TEST(of_equal_matches_the_one_without_a_copy_is_taken)
+{
+    open_default(20);
+    uint32_t pages[1];
+    leave(0, (int32_t[]){7, 1}, 2, pages);
+    struct sequence *longer = world_start(&world, 0, (int32_t[]){7, 1}, 2); /* one row copied, one computed */
+    ck_assert(world_extend(&world, longer, (int32_t[]){5}, 1));
+    world_commit(&world, longer, 1);
+    struct sequence *other = world_acquire(&world, 0, (int32_t[]){7, 1, 9}, 3);
+    ck_assert_uint_eq(other->hit, 2);
+    ck_assert_uint_eq(cache_lease_pages(other->lease, 0)[0], pages[0]);
+    ck_assert_uint_eq(cache_stats(world.cache).copied_tokens, 1);
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(a_tail_that_others_cover_is_not_kept)
 {
     open_default(20);
@@ -330,6 +346,7 @@ Suite *suite(void)
     tcase_add_test(tc, equal_blocks_computed_side_by_side_become_one);
     tcase_add_test(tc, a_tail_taken_over_still_serves_others);
     tcase_add_test(tc, a_tail_taken_over_and_cancelled_is_what_it_was);
+    tcase_add_test(tc, of_equal_matches_the_one_without_a_copy_is_taken);
     tcase_add_test(tc, a_tail_that_others_cover_is_not_kept);
     tcase_add_test(tc, cancelling_two_hundred_times_keeps_only_what_was_committed);
     tcase_add_test(tc, the_siblings_used_last_are_the_ones_compared);
