@@ -58,6 +58,8 @@ START_TEST(a_node_given_back_comes_again_clean)
     ck_assert_uint_eq(freed.count, 2);
     ck_assert_mem_eq(freed.pages, pages, sizeof(pages));
     ck_assert_uint_eq(block_pool_take(&pool), first);
+    const uint32_t *again = block_pool_pages(&pool, first);
+    ck_assert((again[0] == pages[0] && again[1] == pages[1]) || (again[0] == pages[1] && again[1] == pages[0]));
     ck_assert_uint_eq(pool.nodes[first].fill, 0);
     ck_assert_uint_eq(pool.nodes[first].planned, 0);
     ck_assert_uint_eq(pool.nodes[first].parent, NODE_NONE);

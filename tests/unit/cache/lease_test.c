@@ -96,6 +96,22 @@ START_TEST(a_block_that_was_copied_from_is_new)
 }
 END_TEST
 
+START_TEST(a_block_that_stands_for_a_released_copy_is_new)
+{
+    open_default(6);
+    int32_t ids[12];
+    world_count_up(ids, 12, 0);
+    uint32_t a[2], b[3];
+    leave(1, ids, 8, a);
+    struct sequence *copy = world_acquire(&world, 1, ids, 7);
+    leave(2, ids, 12, b);
+    world_release(&world, copy); /* its tail is in a[1] */
+    ck_assert(world_extend(&world, world_acquire(&world, 5, ids, 1), ids, 1));
+    expect_evicted((uint32_t[]){b[2], b[1], b[0], a[1], a[0]}, 5);
+    world_close(&world);
+}
+END_TEST
+
 START_TEST(a_parent_outlives_its_children_whatever_is_used)
 {
     open_default(8);
@@ -341,6 +357,7 @@ Suite *suite(void)
     tcase_add_test(tc, the_sequence_used_least_recently_goes_first_from_its_tail);
     tcase_add_test(tc, a_hit_makes_its_blocks_new_and_no_others);
     tcase_add_test(tc, a_block_that_was_copied_from_is_new);
+    tcase_add_test(tc, a_block_that_stands_for_a_released_copy_is_new);
     tcase_add_test(tc, a_parent_outlives_its_children_whatever_is_used);
     tcase_add_test(tc, a_leased_block_stays_under_pressure);
     tcase_add_test(tc, equal_blocks_computed_side_by_side_become_one);
