@@ -109,6 +109,14 @@ enum status field_text(struct api_call *call, const char *name, const cJSON *val
     return *out == NULL ? field_no_memory(error) : STATUS_OK;
 }
 
+static enum status fail_id(const char *name, size_t index, const cJSON *value, int64_t last, struct error *error)
+{
+    char path[80];
+    int64_t ignored;
+    snprintf(path, sizeof(path), "%s[%zu]", name, index);
+    return field_whole(path, value, 0, last, &ignored, error);
+}
+
 enum status field_ids(const struct field_context *context, const char *name, const cJSON *value, uint32_t count_max,
                       const int32_t **out, uint32_t *count, struct error *error)
 {
@@ -122,12 +130,9 @@ enum status field_ids(const struct field_context *context, const char *name, con
     if (ids == NULL)
         return field_no_memory(error);
     for (const cJSON *item = value->child; item != NULL; item = item->next, i++) {
-        char path[80];
-        int64_t id;
-        snprintf(path, sizeof(path), "%s[%zu]", name, i);
-        enum status status = field_whole(path, item, 0, (int64_t)context->facts->vocabulary - 1, &id, error);
-        if (status != STATUS_OK)
-            return status;
+        int64_t id, last = (int64_t)context->facts->vocabulary - 1;
+        if (!json_whole(item, &id) || id < 0 || id > last)
+            return fail_id(name, i, item, last, error);
         ids[i] = (int32_t)id;
     }
     *out = ids;
