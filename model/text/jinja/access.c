@@ -81,7 +81,15 @@ static bool own_attribute(struct jinja_run *run, struct jinja_value object, stru
             out->kind = JINJA_MISSING;
         return found >= 0;
     }
-    return find_method(run, object, name, out);
+    if (object.kind == JINJA_RANGE && jinja_string_is(run, name, "start"))
+        *out = jinja_integer(object.range->start);
+    else if (object.kind == JINJA_RANGE && jinja_string_is(run, name, "stop"))
+        *out = jinja_integer(object.range->stop);
+    else if (object.kind == JINJA_RANGE && jinja_string_is(run, name, "step"))
+        *out = jinja_integer(object.range->step);
+    else
+        return find_method(run, object, name, out);
+    return true;
 }
 
 bool jinja_get_attribute(struct jinja_run *run, struct jinja_value object, struct jinja_string *name,
@@ -134,14 +142,24 @@ static bool indexed(struct jinja_run *run, struct jinja_value object, int64_t in
     return out->string != NULL;
 }
 
+/* Only tuples nest what can be hashed; they are no deeper than the expression that made them. */
+static bool is_hashable(struct jinja_value key)
+{
+    if (key.kind == JINJA_LIST || jinja_is_dict(key))
+        return false;
+    for (size_t i = 0; key.kind == JINJA_TUPLE && i < key.list->count; i++)
+        if (key.list->items == NULL || !is_hashable(key.list->items[(ptrdiff_t)i * key.list->stride]))
+            return false;
+    return true;
+}
+
 bool jinja_get_item(struct jinja_run *run, struct jinja_value object, struct jinja_value key, struct jinja_value *out)
 {
     if (object.kind == JINJA_UNDEFINED)
         return jinja_fail_undefined(run, object);
     out->kind = JINJA_MISSING;
     if (jinja_is_dict(object)) {
-        bool hashable = key.kind != JINJA_LIST && !jinja_is_dict(key);
-        int found = hashable ? jinja_dict_find(run, object, key, out) : 0;
+        int found = is_hashable(key) ? jinja_dict_find(run, object, key, out) : 0;
         if (found < 0)
             return false;
         if (found == 0)

@@ -274,78 +274,100 @@ bool jinja_function_call(struct jinja_run *run, enum jinja_function_id id, const
 
 /* ---- methods ---- */
 
+/* A name with its size, so that most names are told apart without being read. */
+struct method_name {
+    size_t size;
+    const char *text;
+};
+#define NAME(text)             \
+    {                          \
+        sizeof(text) - 1, text \
+    }
+
+static const struct method_name string_names[] = {
+    NAME("capitalize"), NAME("center"),   NAME("count"),     NAME("endswith"),     NAME("find"),
+    NAME("format"),     NAME("index"),    NAME("isalnum"),   NAME("isalpha"),      NAME("isascii"),
+    NAME("isdecimal"),  NAME("isdigit"),  NAME("islower"),   NAME("isnumeric"),    NAME("isprintable"),
+    NAME("isspace"),    NAME("istitle"),  NAME("isupper"),   NAME("join"),         NAME("ljust"),
+    NAME("lower"),      NAME("lstrip"),   NAME("partition"), NAME("removeprefix"), NAME("removesuffix"),
+    NAME("replace"),    NAME("rfind"),    NAME("rindex"),    NAME("rjust"),        NAME("rpartition"),
+    NAME("rsplit"),     NAME("rstrip"),   NAME("split"),     NAME("splitlines"),   NAME("startswith"),
+    NAME("strip"),      NAME("swapcase"), NAME("title"),     NAME("upper"),        NAME("zfill"),
+    {0, NULL}};
+static const struct method_name list_names[] = {NAME("count"), NAME("index"), NAME("copy"), {0, NULL}};
+static const struct method_name tuple_names[] = {NAME("count"), NAME("index"), {0, NULL}};
+static const struct method_name dict_names[] = {NAME("copy"), NAME("get"),    NAME("items"),
+                                                NAME("keys"), NAME("values"), {0, NULL}};
+static const struct method_name loop_names[] = {NAME("changed"), NAME("cycle"), {0, NULL}};
+
+/* What would change the object: the sandbox hands these out as undefined. */
+static const struct method_name list_refused[] = {NAME("append"),  NAME("clear"), NAME("extend"),
+                                                  NAME("insert"),  NAME("pop"),   NAME("remove"),
+                                                  NAME("reverse"), NAME("sort"),  {0, NULL}};
+static const struct method_name dict_refused[] = {NAME("clear"),      NAME("pop"),    NAME("popitem"),
+                                                  NAME("setdefault"), NAME("update"), {0, NULL}};
+
+/* Python has these too; here calling them is an error, so that nothing is silently different. */
+static const struct method_name string_unbuilt[] = {
+    NAME("casefold"),     NAME("encode"),    NAME("expandtabs"), NAME("format_map"),
+    NAME("isidentifier"), NAME("maketrans"), NAME("translate"),  {0, NULL}};
+static const struct method_name number_unbuilt[] = {
+    NAME("as_integer_ratio"), NAME("bit_count"), NAME("bit_length"), NAME("conjugate"), NAME("denominator"),
+    NAME("from_bytes"),       NAME("fromhex"),   NAME("hex"),        NAME("imag"),      NAME("is_integer"),
+    NAME("numerator"),        NAME("real"),      NAME("to_bytes"),   {0, NULL}};
+static const struct method_name dict_unbuilt[] = {NAME("fromkeys"), {0, NULL}};
+
 struct type_methods {
-    const char *names;   /* space-separated */
-    const char *refused; /* they would change the object, or are not built */
+    const struct method_name *names, *refused, *unbuilt;
 };
 
-static const struct type_methods string_methods = {
-    "capitalize center count endswith find format index isalnum isalpha isascii isdecimal isdigit islower isnumeric "
-    "isprintable isspace istitle isupper join ljust lower lstrip partition removeprefix removesuffix replace rfind "
-    "rindex rjust rpartition rsplit rstrip split splitlines startswith strip swapcase title upper zfill",
-    ""};
-static const struct type_methods list_methods = {"copy count index",
-                                                 "append clear extend insert pop remove reverse sort"};
-static const struct type_methods tuple_methods = {"count index", ""};
-static const struct type_methods dict_methods = {"copy get items keys values", "clear pop popitem setdefault update"};
-static const struct type_methods loop_methods = {"changed cycle", ""};
-/* Python has them; here they are an error when reached, so that nothing is silently different. */
-static const char string_unbuilt[] = "casefold encode expandtabs format_map isidentifier maketrans translate";
-static const char number_unbuilt[] = "as_integer_ratio bit_count bit_length conjugate denominator fromhex hex imag "
-                                     "is_integer numerator real to_bytes from_bytes";
+static const struct method_name no_names[] = {{0, NULL}};
+static const struct type_methods string_methods = {string_names, no_names, string_unbuilt};
+static const struct type_methods list_methods = {list_names, list_refused, no_names};
+static const struct type_methods tuple_methods = {tuple_names, no_names, no_names};
+static const struct type_methods dict_methods = {dict_names, dict_refused, dict_unbuilt};
+static const struct type_methods loop_methods = {loop_names, no_names, no_names};
+static const struct type_methods number_methods = {no_names, no_names, number_unbuilt};
 
-static const char *find_name(const char *names, const char *name, size_t size)
+static const char *find_name(const struct method_name *names, const char *name, size_t size)
 {
-    for (const char *at = names; *at != '\0';) {
-        size_t n = strcspn(at, " ");
-        if (n == size && memcmp(at, name, n) == 0)
-            return at;
-        at += n + (at[n] == ' ');
-    }
+    for (; names->text != NULL; names++)
+        if (names->size == size && memcmp(names->text, name, size) == 0)
+            return names->text;
     return NULL;
 }
 
 int jinja_method_find(struct jinja_value object, const char *name, size_t size, const char **canonical)
 {
-    const struct type_methods *methods = NULL;
-    if (object.kind == JINJA_STRING)
+    const struct type_methods *methods;
+    *canonical = NULL;
+    if (jinja_is_dict(object))
+        methods = &dict_methods;
+    else if (object.kind == JINJA_STRING)
         methods = &string_methods;
     else if (object.kind == JINJA_LIST)
         methods = &list_methods;
-    else if (object.kind == JINJA_TUPLE)
+    else if (object.kind == JINJA_TUPLE || object.kind == JINJA_RANGE)
         methods = &tuple_methods;
-    else if (jinja_is_dict(object))
-        methods = &dict_methods;
     else if (object.kind == JINJA_LOOP)
         methods = &loop_methods;
-    *canonical = NULL;
-    if (methods != NULL) {
-        *canonical = find_name(methods->names, name, size);
-        if (*canonical != NULL)
-            return 1;
-        if (find_name(methods->refused, name, size) != NULL)
-            return -1;
-    }
-    if (object.kind == JINJA_STRING)
-        *canonical = find_name(string_unbuilt, name, size);
     else if (jinja_is_number(object))
-        *canonical = find_name(number_unbuilt, name, size);
-    else if (jinja_is_dict(object))
-        *canonical = find_name("fromkeys", name, size);
+        methods = &number_methods;
+    else
+        return 0;
+    *canonical = find_name(methods->names, name, size);
+    if (*canonical == NULL && find_name(methods->refused, name, size) != NULL)
+        return -1;
+    if (*canonical == NULL)
+        *canonical = find_name(methods->unbuilt, name, size);
     return *canonical != NULL;
-}
-
-static bool is_method(const char *canonical, const char *name)
-{
-    size_t n = strlen(name);
-    return strncmp(canonical, name, n) == 0 && (canonical[n] == ' ' || canonical[n] == '\0');
 }
 
 static bool dict_method(struct jinja_run *run, struct jinja_value dict, const char *name, const struct jinja_args *args,
                         struct jinja_value *out)
 {
     struct jinja_value given[2];
-    if (is_method(name, "get")) {
+    if (strcmp(name, "get") == 0) {
         if (args->named > 0)
             return jinja_fail(run, "dict.get() takes no keyword arguments");
         if (!jinja_bind(run, args, "get()", "key default", 1, given))
@@ -357,20 +379,20 @@ static bool dict_method(struct jinja_run *run, struct jinja_value dict, const ch
     }
     if (args->count + args->named > 0)
         return jinja_fail(run, "a method of dict takes no arguments (%zu given)", args->count + args->named);
-    if (is_method(name, "copy")) {
+    if (strcmp(name, "copy") == 0) {
         *out = dict;
         return true;
     }
-    if (!is_method(name, "items") && !is_method(name, "keys") && !is_method(name, "values"))
+    if (strcmp(name, "items") != 0 && strcmp(name, "keys") != 0 && strcmp(name, "values") != 0)
         return jinja_fail_status(run, STATUS_UNSUPPORTED, "line %u: dict.fromkeys is not supported", run->line);
     struct jinja_view *view = jinja_take(run, sizeof(*view));
     if (view == NULL)
         return false;
     view->dict = dict;
     *out = (struct jinja_value){.kind = JINJA_VIEW,
-                                .detail = is_method(name, "items")  ? JINJA_VIEW_ITEMS
-                                          : is_method(name, "keys") ? JINJA_VIEW_KEYS
-                                                                    : JINJA_VIEW_VALUES,
+                                .detail = strcmp(name, "items") == 0  ? JINJA_VIEW_ITEMS
+                                          : strcmp(name, "keys") == 0 ? JINJA_VIEW_KEYS
+                                                                      : JINJA_VIEW_VALUES,
                                 .view = view};
     return true;
 }
@@ -379,26 +401,29 @@ static bool list_method(struct jinja_run *run, struct jinja_value list, const ch
                         struct jinja_value *out)
 {
     struct jinja_value item;
+    struct jinja_iterator *iterator;
     int64_t found = 0;
+    int more;
     if (args->named > 0)
         return jinja_fail(run, "a method of list takes no keyword arguments");
-    if (is_method(name, "copy")) {
+    if (strcmp(name, "copy") == 0) {
         if (args->count > 0)
             return jinja_fail(run, "list.copy() takes no arguments (%zu given)", args->count);
         *out = list;
         return true;
     }
-    bool count = is_method(name, "count");
+    bool count = strcmp(name, "count") == 0;
     if (args->count != 1) {
         if (!count && args->count > 1 && args->count <= 3)
             return jinja_fail_status(run, STATUS_UNSUPPORTED, "line %u: list.index with bounds is not supported",
                                      run->line);
         return jinja_fail(run, "a method of list takes exactly one argument (%zu given)", args->count);
     }
-    for (size_t i = 0; i < list.list->count; i++) {
+    if (!jinja_iterate(run, list, &iterator))
+        return false;
+    for (size_t i = 0; (more = jinja_next(run, iterator, &item)) == 1; i++) {
         bool equal;
-        if (!jinja_step(run, 1) || !jinja_list_get(run, list.list, i, &item) ||
-            !jinja_equal(run, item, args->values[0], &equal))
+        if (!jinja_equal(run, item, args->values[0], &equal))
             return false;
         if (equal && !count) {
             *out = jinja_integer((int64_t)i);
@@ -406,6 +431,8 @@ static bool list_method(struct jinja_run *run, struct jinja_value list, const ch
         }
         found += equal;
     }
+    if (more < 0)
+        return false;
     if (!count)
         return jinja_fail(run, "the value is not in the list");
     *out = jinja_integer(found);
@@ -418,12 +445,12 @@ bool jinja_method_call(struct jinja_run *run, const struct jinja_method *method,
     struct jinja_value object = method->object;
     if (object.kind == JINJA_STRING)
         return jinja_string_method(run, object.string, method->name, args, out);
-    if (jinja_is_list(object))
+    if (jinja_is_list(object) || object.kind == JINJA_RANGE)
         return list_method(run, object, method->name, args, out);
     if (jinja_is_dict(object))
         return dict_method(run, object, method->name, args, out);
     if (object.kind == JINJA_LOOP)
-        return jinja_loop_method(run, object.loop, is_method(method->name, "cycle") ? "cycle" : "changed", args, out);
+        return jinja_loop_method(run, object.loop, strcmp(method->name, "cycle") == 0 ? "cycle" : "changed", args, out);
     return jinja_fail_status(run, STATUS_UNSUPPORTED, "line %u: '%.20s' of a number is not supported", run->line,
                              method->name);
 }

@@ -157,8 +157,8 @@ static bool eval_filter(struct jinja_run *run, const struct jinja_node *node, st
     struct jinja_args args;
     if (filter == NULL)
         return jinja_fail(run, "No filter named '%s' found.", node->call.name->bytes);
-    if (node->call.object == NULL) /* a filter block hands its text over in *out */
-        value = *out;
+    if (node->call.object == NULL) /* the innermost filter of a block */
+        value = run->block_text;
     else if (!jinja_eval(run, node->call.object, &value))
         return false;
     if (!jinja_eval_args(run, node->call.arguments, &args))

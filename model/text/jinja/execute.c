@@ -131,6 +131,7 @@ static enum jinja_flow execute_captured(struct jinja_run *run, const struct jinj
     enum jinja_flow flow = capture(run, &block->body, &value);
     if (flow != JINJA_NEXT)
         return flow;
+    run->block_text = value;
     if (block->filter != NULL && !jinja_eval(run, block->filter, &value))
         return JINJA_FAILED;
     bool done = node->kind == JINJA_SET_BLOCK ? jinja_assign(run, block->target, value)

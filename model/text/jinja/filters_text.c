@@ -215,16 +215,16 @@ JINJA_FILTER(jinja_filter_truncate)
         return false;
     if (given[2].kind != JINJA_MISSING && given[2].kind != JINJA_STRING)
         return jinja_fail(run, "truncate wants a str for `end`");
-    if (value.kind != JINJA_STRING)
-        return jinja_fail(run, "truncate wants a str, not %s", jinja_type_name(value));
-    struct jinja_string *text = value.string;
-    if (end == NULL || !jinja_string_length(run, text, &size) || !jinja_string_length(run, end, &end_size))
+    if (end == NULL || !jinja_string_length(run, end, &end_size))
         return false;
     if (length < (int64_t)end_size || leeway < 0)
         return jinja_fail(run, "expected length >= %zu, got %lld", end_size, (long long)length);
     *out = value;
-    if ((int64_t)size <= length + leeway)
-        return true;
+    if (!jinja_length(run, value, &size) || (int64_t)size <= length + leeway)
+        return run->status == STATUS_OK;
+    if (value.kind != JINJA_STRING)
+        return jinja_fail(run, "truncate wants a str, not %s", jinja_type_name(value));
+    struct jinja_string *text = value.string;
     if (!jinja_string_offset(run, text, (size_t)length - end_size, &cut))
         return false;
     if (!jinja_flag(given[1], false)) {

@@ -93,7 +93,9 @@ static int next_of_string(struct jinja_run *run, struct jinja_iterator *iterator
     if (iterator->position >= string->size)
         return 0;
     size_t n = jinja_character(string->bytes + iterator->position, string->size - iterator->position, &c);
-    *out = jinja_from_string(jinja_string_cut(run, string, iterator->position, iterator->position + n));
+    /* Iterating over Markup gives plain str. */
+    struct jinja_string *one = jinja_string_cut(run, string, iterator->position, iterator->position + n);
+    *out = jinja_from_string(jinja_string_marked(run, one, false));
     iterator->position += n;
     return out->string == NULL ? -1 : 1;
 }

@@ -588,8 +588,7 @@ static bool is_method(struct call *call, const char *name, struct jinja_value *o
     if (!jinja_step(call->run, call->self->size / 16))
         return false;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        size_t n = strlen(kinds[i].name);
-        if (strncmp(name, kinds[i].name, n) != 0)
+        if (strcmp(name, kinds[i].name) != 0)
             continue;
         bool all = call->self->size > 0 || kinds[i].when_empty;
         for (size_t at = 0; all && at < call->self->size;) {
@@ -709,19 +708,18 @@ bool jinja_string_method(struct jinja_run *run, struct jinja_string *string, con
 {
     static const struct method_row is_row = {"is", M_IS, 0, "", 0, false};
     struct call call = {.run = run, .self = string, .bytes = jinja_string_bytes(run, string)};
-    size_t size = strcspn(name, " ");
+    size_t size = strlen(name);
     const struct method_row *row = size > 2 && name[0] == 'i' && name[1] == 's' ? &is_row : NULL;
     if (call.bytes == NULL)
         return false;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (strlen(rows[i].name) == size && memcmp(rows[i].name, name, size) == 0)
+        if (strcmp(rows[i].name, name) == 0)
             row = &rows[i];
-    if (row == NULL || (row == &is_row && size == 12 && memcmp(name, "isidentifier", 12) == 0))
-        return jinja_fail_status(run, STATUS_UNSUPPORTED, "line %u: str.%.*s is not supported", run->line, (int)size,
-                                 name);
+    if (row == NULL || strcmp(name, "isidentifier") == 0)
+        return jinja_fail_status(run, STATUS_UNSUPPORTED, "line %u: str.%s is not supported", run->line, name);
     if (row->id != M_FORMAT) {
         if (args->named > 0 && !row->keywords)
-            return jinja_fail(run, "str.%.*s() takes no keyword arguments", (int)size, name);
+            return jinja_fail(run, "str.%s() takes no keyword arguments", name);
         if (!jinja_bind(run, args, row->name, row->parameters, row->required, call.given))
             return false;
     }

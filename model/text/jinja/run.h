@@ -32,8 +32,9 @@ struct jinja_run {
     int64_t now_unix_s;
     struct jinja_pieces *out; /* where output statements write */
     struct jinja_activation *activation;
-    struct jinja_dict *variables; /* what the caller gave */
-    struct jinja_value *resolved; /* (program->name_count) of variables and globals; MISSING: not looked up yet */
+    struct jinja_value block_text; /* what the filter of a block is about to be applied to */
+    struct jinja_dict *variables;  /* what the caller gave */
+    struct jinja_value *resolved;  /* (program->name_count) of variables and globals; MISSING: not looked up yet */
 };
 
 bool jinja_fail(struct jinja_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));

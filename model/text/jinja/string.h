@@ -45,12 +45,19 @@ bool jinja_pieces_add(struct jinja_run *run, struct jinja_pieces *pieces, const 
 bool jinja_pieces_string(struct jinja_run *run, struct jinja_pieces *pieces, const struct jinja_string *string);
 bool jinja_pieces_value(struct jinja_run *run, struct jinja_pieces *pieces, struct jinja_value value); /* str(value) */
 
+/* A container that repr is inside of: a namespace may hold itself. */
+struct jinja_enclosing {
+    const void *object;
+    const struct jinja_enclosing *outer;
+};
+
 /* New text: bytes with one mixed origin. */
 struct jinja_writer {
     struct jinja_run *run;
     char *bytes;
     size_t size, capacity;
     struct jinja_mix mix;
+    const struct jinja_enclosing *enclosing; /* of what repr is writing */
     bool failed;
 };
 void jinja_write(struct jinja_writer *writer, const char *bytes, size_t size);

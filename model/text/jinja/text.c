@@ -240,8 +240,18 @@ bool jinja_write_repr(struct jinja_writer *writer, struct jinja_value value)
     default:
         break;
     }
+    for (const struct jinja_enclosing *e = writer->enclosing; e != NULL; e = e->outer)
+        if (e->object == value.text) {
+            jinja_write_text(writer, value.kind == JINJA_LIST        ? "[...]"
+                                     : value.kind == JINJA_TUPLE     ? "(...)"
+                                     : value.kind == JINJA_NAMESPACE ? "<Namespace {...}>"
+                                                                     : "{...}");
+            return !writer->failed;
+        }
     if (!jinja_enter(writer->run))
         return false;
+    struct jinja_enclosing self = {.object = value.text, .outer = writer->enclosing};
+    writer->enclosing = &self;
     jinja_mix_value(&writer->mix, value);
     if (jinja_is_list(value))
         done = write_repr_list(writer, value.list, value.kind == JINJA_LIST ? '[' : '(',
@@ -252,6 +262,7 @@ bool jinja_write_repr(struct jinja_writer *writer, struct jinja_value value)
         done = write_repr_view(writer, value);
     else
         done = write_repr_object(writer, value);
+    writer->enclosing = self.outer;
     jinja_leave(writer->run);
     return done;
 }
