@@ -154,7 +154,7 @@ static enum status read_field(const struct field_context *context, const struct 
     case FIELD_REFUSED:
         if (field->harmless != NULL && field->harmless(value))
             return STATUS_OK;
-        return field_unsupported(error, field->name, "%s is not supported here%s", field->name,
+        return field_unsupported(error, field->name, "%s is not supported%s", field->name,
                                  field->harmless == NULL ? "" : " with this value");
     case FIELD_BOOL:
         return field_bool(field->name, value, member, error);
