@@ -210,4 +210,7 @@ void jinja_program_close(struct jinja_program *program);
 /* scope.c: gives every name its slot, as jinja2's idtracking does, and checks filters and tests. */
 enum status jinja_scope_program(struct jinja_program *program, struct error *error);
 
+/* reads.c: whether the body reads this name as one of its surroundings. UINT32_MAX: no name, false. */
+bool jinja_block_reads(const struct jinja_block *body, uint32_t name);
+
 #endif

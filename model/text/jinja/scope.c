@@ -311,145 +311,6 @@ static bool analyze(struct scoper *scoper, struct symbols *symbols, const struct
     }
 }
 
-/* ---- which of the special names a body reads: jinja2's find_undeclared ---- */
-
-struct special {
-    uint32_t name;
-    bool found, hidden; /* hidden: assigned before it is read */
-};
-
-static void seek(const struct jinja_node *node, struct special *special);
-
-static void seek_all(struct jinja_node *const *nodes, size_t count, struct special *special)
-{
-    for (size_t i = 0; i < count; i++)
-        if (nodes[i] != NULL)
-            seek(nodes[i], special);
-}
-
-static void seek_block(const struct jinja_block *block, struct special *special)
-{
-    seek_all(block->nodes, block->count, special);
-}
-
-static void seek_function(const struct jinja_function *function, struct special *special)
-{
-    seek_all(function->parameters, function->parameter_count, special);
-    seek_all(function->defaults, function->parameter_count, special);
-    seek_block(&function->body, special);
-}
-
-static void seek_expression(const struct jinja_node *node, struct special *special)
-{
-    const struct jinja_arguments *arguments;
-    switch ((enum jinja_node_kind)node->kind) {
-    case JINJA_NAME:
-        if (node->variable.name == special->name && node->variable.store)
-            special->hidden = true;
-        else if (node->variable.name == special->name && !special->hidden)
-            special->found = true;
-        break;
-    case JINJA_TUPLE_OF:
-    case JINJA_LIST_OF:
-    case JINJA_DICT_OF:
-    case JINJA_CONCAT:
-    case JINJA_OUTPUT:
-        seek_all(node->sequence.items, node->sequence.count, special);
-        break;
-    case JINJA_GETATTR:
-        seek(node->attribute.object, special);
-        break;
-    case JINJA_GETITEM:
-    case JINJA_GETSLICE:
-        seek(node->subscript.object, special);
-        seek_all(node->subscript.bounds, 3, special);
-        break;
-    case JINJA_CALL:
-    case JINJA_FILTER:
-    case JINJA_TEST:
-        arguments = node->call.arguments;
-        seek_all(&node->call.object, 1, special);
-        seek_all(arguments->positional, arguments->count, special);
-        seek_all(arguments->named_nodes, arguments->named, special);
-        seek_all(&arguments->rest, 1, special);
-        seek_all(&arguments->rest_named, 1, special);
-        break;
-    case JINJA_NOT:
-    case JINJA_NEGATE:
-    case JINJA_POSITIVE:
-    case JINJA_BINARY:
-    case JINJA_AND:
-    case JINJA_OR:
-        seek(node->pair.a, special);
-        seek_all(&node->pair.b, 1, special);
-        break;
-    case JINJA_COMPARE:
-        seek(node->compare.first, special);
-        seek_all(node->compare.operands, node->compare.count, special);
-        break;
-    case JINJA_COND:
-        seek(node->cond.test, special);
-        seek(node->cond.yes, special);
-        seek_all(&node->cond.no, 1, special);
-        break;
-    default:
-        break;
-    }
-}
-
-static void seek(const struct jinja_node *node, struct special *special)
-{
-    switch ((enum jinja_node_kind)node->kind) {
-    case JINJA_IF:
-        for (size_t i = 0; i < node->branches->count; i++) {
-            seek(node->branches->tests[i], special);
-            seek_block(&node->branches->bodies[i], special);
-        }
-        seek_block(&node->branches->otherwise, special);
-        break;
-    case JINJA_FOR:
-        seek(node->loop->target, special);
-        seek(node->loop->iterable, special);
-        seek_block(&node->loop->body, special);
-        seek_block(&node->loop->otherwise, special);
-        seek_all(&node->loop->test, 1, special);
-        break;
-    case JINJA_SET:
-        seek(node->set.target, special);
-        seek(node->set.value, special);
-        break;
-    case JINJA_SET_BLOCK:
-    case JINJA_FILTER_BLOCK:
-    case JINJA_GENERATION:
-        seek_all(&node->capture->target, 1, special);
-        seek_all(&node->capture->filter, 1, special);
-        seek_block(&node->capture->body, special);
-        break;
-    case JINJA_MACRO_DEF:
-        seek_function(node->macro.function, special);
-        break;
-    case JINJA_CALL_BLOCK:
-        seek(node->macro.target, special);
-        seek_function(node->macro.function, special);
-        break;
-    case JINJA_WITH:
-        seek_all(node->with->targets, node->with->count, special);
-        seek_all(node->with->values, node->with->count, special);
-        seek_block(&node->with->body, special);
-        break;
-    default:
-        seek_expression(node, special);
-    }
-}
-
-static bool reads(const struct jinja_block *body, uint32_t name)
-{
-    struct special special = {.name = name};
-    if (name != UINT32_MAX)
-        seek_block(body, &special);
-    return special.found;
-}
-
 /* ---- second pass: slots ---- */
 
 static bool make_scope(struct scoper *scoper, const struct symbols *symbols, struct jinja_scope *scope)
@@ -528,7 +389,7 @@ static bool resolve_for(struct scoper *scoper, struct frame frame, struct jinja_
     struct symbols *test = symbols_make(scoper, frame.symbols, NULL);
     if (body == NULL || otherwise == NULL || test == NULL)
         return false;
-    loop->uses_loop = reads(&loop->body, scoper->loop_name);
+    loop->uses_loop = jinja_block_reads(&loop->body, scoper->loop_name);
     if (loop->uses_loop && !parameter(scoper, body, scoper->loop_name, &loop->loop_slot))
         return false;
     if (!parameters_of_target(scoper, body, loop->target) || !analyze_block(scoper, body, &loop->body) ||
@@ -569,13 +430,14 @@ static bool resolve_function(struct scoper *scoper, struct frame frame, struct j
         explicit_caller |= name == scoper->caller_name;
         explicit_kwargs |= name == scoper->kwargs_name;
         explicit_varargs |= name == scoper->varargs_name;
-        if (name == scoper->caller_name && function->defaults[i] == NULL && reads(&function->body, scoper->caller_name))
+        if (name == scoper->caller_name && function->defaults[i] == NULL &&
+            jinja_block_reads(&function->body, scoper->caller_name))
             return fail(scoper, function->parameters[i]->line,
                         "the special \"caller\" argument must be omitted or be given a default", "", "");
     }
-    function->uses_caller = !explicit_caller && reads(&function->body, scoper->caller_name);
-    function->uses_kwargs = !explicit_kwargs && reads(&function->body, scoper->kwargs_name);
-    function->uses_varargs = !explicit_varargs && reads(&function->body, scoper->varargs_name);
+    function->uses_caller = !explicit_caller && jinja_block_reads(&function->body, scoper->caller_name);
+    function->uses_kwargs = !explicit_kwargs && jinja_block_reads(&function->body, scoper->kwargs_name);
+    function->uses_varargs = !explicit_varargs && jinja_block_reads(&function->body, scoper->varargs_name);
     if ((function->uses_caller && !parameter(scoper, symbols, scoper->caller_name, &function->caller_slot)) ||
         (function->uses_kwargs && !parameter(scoper, symbols, scoper->kwargs_name, &function->kwargs_slot)) ||
         (function->uses_varargs && !parameter(scoper, symbols, scoper->varargs_name, &function->varargs_slot)))

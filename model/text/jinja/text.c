@@ -211,6 +211,16 @@ static bool write_repr_object(struct jinja_writer *writer, struct jinja_value va
     }
 }
 
+/* Whether repr is already inside of this container: looking up costs steps, since nests may be deep. */
+static bool is_enclosed(struct jinja_writer *writer, struct jinja_value value, bool *out)
+{
+    uint64_t depth = 0;
+    *out = false;
+    for (const struct jinja_enclosing *e = writer->enclosing; e != NULL && !*out; e = e->outer, depth++)
+        *out = e->object == value.text;
+    return jinja_step(writer->run, depth / 8);
+}
+
 bool jinja_write_repr(struct jinja_writer *writer, struct jinja_value value)
 {
     bool done;
@@ -240,14 +250,16 @@ bool jinja_write_repr(struct jinja_writer *writer, struct jinja_value value)
     default:
         break;
     }
-    for (const struct jinja_enclosing *e = writer->enclosing; e != NULL; e = e->outer)
-        if (e->object == value.text) {
-            jinja_write_text(writer, value.kind == JINJA_LIST        ? "[...]"
-                                     : value.kind == JINJA_TUPLE     ? "(...)"
-                                     : value.kind == JINJA_NAMESPACE ? "<Namespace {...}>"
-                                                                     : "{...}");
-            return !writer->failed;
-        }
+    bool encloses_itself;
+    if (!is_enclosed(writer, value, &encloses_itself))
+        return false;
+    if (encloses_itself) {
+        jinja_write_text(writer, value.kind == JINJA_LIST        ? "[...]"
+                                 : value.kind == JINJA_TUPLE     ? "(...)"
+                                 : value.kind == JINJA_NAMESPACE ? "<Namespace {...}>"
+                                                                 : "{...}");
+        return !writer->failed;
+    }
     if (!jinja_enter(writer->run))
         return false;
     struct jinja_enclosing self = {.object = value.text, .outer = writer->enclosing};
