@@ -21,8 +21,8 @@ struct facts {
     const struct model_file *file;
     struct buffer architecture; /* printable */
     bool supported;
-    struct model_config config; /* if supported */
-    struct error reason;        /* if not */
+    struct model_config config;       /* if supported */
+    struct error reason;              /* if not */
     struct type_sum types[TYPES_MAX]; /* (type_count) in the order of the file */
     size_t type_count;
 };
@@ -83,8 +83,8 @@ static void text_config(struct buffer *out, const struct model_config *c)
 {
     buffer_printf(out, "name            %s\n", c->name);
     buffer_printf(out, "parameters      %.1f million\n", (double)c->parameters / 1e6);
-    buffer_printf(out, "layers          %" PRIu32 ", width %" PRIu32 ", feed-forward %" PRIu32 "\n", c->layers, c->width,
-                  c->ffn_width);
+    buffer_printf(out, "layers          %" PRIu32 ", width %" PRIu32 ", feed-forward %" PRIu32 "\n", c->layers,
+                  c->width, c->ffn_width);
     buffer_printf(out, "heads           %" PRIu32 " query, %" PRIu32 " KV, of %" PRIu32 " elements\n", c->heads,
                   c->kv_heads, c->head_dim);
     buffer_printf(out, "positions       rotary over %" PRIu32 " elements, base %g\n", c->rope_dims, c->rope_base);

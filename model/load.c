@@ -88,8 +88,8 @@ static enum status refuse_unused(const struct used_tensors *marks, const struct 
     return STATUS_OK;
 }
 
-enum status model_load_check(const struct model_file *file, const struct arch *arch,
-                             const struct model_config *config, struct error *error)
+enum status model_load_check(const struct model_file *file, const struct arch *arch, const struct model_config *config,
+                             struct error *error)
 {
     struct used_tensors marks = {&file->weights, calloc(file->weights.tensor_count + 1, sizeof(bool))};
     if (marks.used == NULL)
@@ -140,15 +140,14 @@ static enum status load_tensor(void *context, const struct arch_tensor *entry, u
     struct forward *forward = &loader->model->forward;
     if (tensor == NULL)
         return STATUS_OK;
-    struct arch_weight *out = entry->slot < ARCH_FIRST_LAYER_SLOT ? &forward->weights[entry->slot]
-                                                                  : &forward->layers[layer][entry->slot];
+    struct arch_weight *out =
+        entry->slot < ARCH_FIRST_LAYER_SLOT ? &forward->weights[entry->slot] : &forward->layers[layer][entry->slot];
     hash_tensor(loader->hash, tensor);
     enum status status;
     if (entry->rows == ARCH_VECTOR) {
         status = load_vector(loader, tensor, out);
     } else {
-        struct tensor_view view = {tensor->data, tensor->type, (uint32_t)tensor->shape[1],
-                                   (uint32_t)tensor->shape[0]};
+        struct tensor_view view = {tensor->data, tensor->type, (uint32_t)tensor->shape[1], (uint32_t)tensor->shape[0]};
         status = forward->ops->matrix_pack(forward->kernels, &view, &out->matrix, loader->error);
     }
     const struct file_map *map = &loader->file->weights.map;
@@ -158,6 +157,15 @@ static enum status load_tensor(void *context, const struct arch_tensor *entry, u
         loader->args->progress(loader->args->progress_context,
                                (double)loader->bytes_done / (double)loader->bytes_total);
     return status;
+}
+
+/* Once more, the whole: reading a tensor brings a few pages of its neighbours back. */
+static void drop_tensors(const struct weights *weights)
+{
+    size_t first = weights->map.size;
+    for (size_t i = 0; i < weights->tensor_count; i++)
+        first = size_min(first, (size_t)(weights->tensors[i].data - weights->map.data));
+    file_map_drop(&weights->map, first, weights->map.size - first);
 }
 
 enum status model_load(struct model *model, const struct model_file *file, const struct model_args *args,
@@ -173,8 +181,8 @@ enum status model_load(struct model *model, const struct model_file *file, const
     for (size_t i = 0; i < file->weights.tensor_count; i++)
         loader.bytes_total += file->weights.tensors[i].bytes;
     XXH3_128bits_reset(loader.hash);
-    enum status status =
-        visit_tensors(&(struct visit){file, model->arch, &model->config, load_tensor, &loader, error});
+    enum status status = visit_tensors(&(struct visit){file, model->arch, &model->config, load_tensor, &loader, error});
+    drop_tensors(&file->weights);
     XXH128_hash_t digest = XXH3_128bits_digest(loader.hash);
     model->fingerprint = (struct model_fingerprint){digest.low64, digest.high64};
     XXH3_freeState(loader.hash);

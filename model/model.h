@@ -57,9 +57,9 @@ struct model_config {
     const char *architecture; /* "llama" */
     char name[96];            /* general.name, or the file's name without directory and suffix */
     uint32_t layers;
-    uint32_t width;       /* elements of the residual stream */
+    uint32_t width; /* elements of the residual stream */
     uint32_t ffn_width;
-    uint32_t heads;       /* query heads */
+    uint32_t heads; /* query heads */
     uint32_t kv_heads;
     uint32_t head_dim;
     uint32_t vocabulary;
@@ -67,7 +67,7 @@ struct model_config {
     uint32_t rope_dims;
     double rope_base;
     float norm_epsilon;
-    bool tied_head;       /* the output head is the embedding table */
+    bool tied_head; /* the output head is the embedding table */
     uint64_t parameters;
 };
 
@@ -77,15 +77,15 @@ enum status model_file_config(const struct model_file *file, struct model_config
 
 struct model_args {
     const struct kernel_ops *ops;
-    const char *cpu;                  /* kernels_args.cpu */
-    uint32_t threads;                 /* 0: one a processor */
+    const char *cpu;  /* kernels_args.cpu */
+    uint32_t threads; /* 0: one a processor */
     enum activation_mode activations;
-    uint32_t context;                 /* tokens a sequence at most; 0: what the model was trained for */
+    uint32_t context; /* tokens a sequence at most; 0: what the model was trained for */
     uint32_t block_tokens;
-    uint64_t kv_bytes;                /* the KV pool; rounded down to whole pages, at least one sequence of `context` */
-    uint32_t rows_max;                /* rows a step: prefill chunk + decoding sequences */
-    uint32_t sequences_max;           /* runs a step */
-    uint32_t logits_rows_max;         /* rows of a step that need logits, at least sequences_max */
+    uint64_t kv_bytes;        /* the KV pool; rounded down to whole pages, at least one sequence of `context` */
+    uint32_t rows_max;        /* rows a step: prefill chunk + decoding sequences */
+    uint32_t sequences_max;   /* runs a step */
+    uint32_t logits_rows_max; /* rows of a step that need logits, at least sequences_max */
     /* Called now and then while loading with the part done, 0..1; NULL: not called. */
     void (*progress)(void *context, double part);
     void *progress_context;

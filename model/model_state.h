@@ -26,9 +26,9 @@ struct model {
     float *logits;            /* (draws_max, vocabulary), of the device */
 
     /* the step, in host memory */
-    int32_t *ids;               /* (rows_max) */
-    uint32_t *selected;         /* (draws_max): the row of each draw */
-    struct sample_row *draws;   /* (draws_max) */
+    int32_t *ids;                /* (rows_max) */
+    uint32_t *selected;          /* (draws_max): the row of each draw */
+    struct sample_row *draws;    /* (draws_max) */
     struct sample_result *drawn; /* (draws_max) */
     uint32_t draw_count;
     bool submitted;
@@ -41,8 +41,8 @@ struct model {
 
 /* Checks all tensors of the file, then packs them in the architecture's order, computing the fingerprint. What was
  * taken stays with the model when it fails. load.c */
-enum status model_load_check(const struct model_file *file, const struct arch *arch,
-                             const struct model_config *config, struct error *error);
+enum status model_load_check(const struct model_file *file, const struct arch *arch, const struct model_config *config,
+                             struct error *error);
 enum status model_load(struct model *model, const struct model_file *file, const struct model_args *args,
                        struct error *error);
 void model_unload(struct model *model);

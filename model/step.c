@@ -27,8 +27,7 @@ static void add_sequence(struct model *model, const struct batch_sequence *seque
     for (uint32_t i = 0; i < sequence->count; i++)
         CHECK(sequence->ids[i] >= 0 && (uint32_t)sequence->ids[i] < model->config.vocabulary);
     struct row_run *run = &f->runs[f->run_count++];
-    *run = (struct row_run){
-        .first_row = f->rows, .rows = sequence->count, .first_position = sequence->position};
+    *run = (struct row_run){.first_row = f->rows, .rows = sequence->count, .first_position = sequence->position};
     memcpy(run->pages, sequence->pages, sizeof(run->pages));
     memcpy(model->ids + f->rows, sequence->ids, sequence->count * sizeof(*model->ids));
     if (sequence->sample != NULL && sequence->sample_count > 0)

@@ -54,8 +54,7 @@ enum status config_integer(const struct model_file *file, const char *architectu
         return error_set(error, STATUS_INVALID, "%.160s: '%s' is not an integer", weights_file_name(&file->weights),
                          key.text);
     if (number < (int64_t)want.min || number > (int64_t)want.max)
-        return error_set(error, STATUS_INVALID,
-                         "%.160s: '%s' is %" PRId64 "; it must be from %" PRIu32 " to %" PRIu32,
+        return error_set(error, STATUS_INVALID, "%.160s: '%s' is %" PRId64 "; it must be from %" PRIu32 " to %" PRIu32,
                          weights_file_name(&file->weights), key.text, number, want.min, want.max);
     *out = (uint32_t)number;
     return STATUS_OK;
@@ -89,8 +88,8 @@ enum status config_refuse_unless(const struct model_file *file, const char *arch
     struct full_key full = full_key(architecture, key);
     const struct weights_value *value = find(file, full.text);
     double number;
-    if (value == NULL || (!value->array && weights_read_number(value, 0, &number) && number >= neutral &&
-                          number <= neutral))
+    if (value == NULL ||
+        (!value->array && weights_read_number(value, 0, &number) && number >= neutral && number <= neutral))
         return STATUS_OK;
     return error_set(error, STATUS_UNSUPPORTED, "%.160s: '%s' asks for something that is not supported yet",
                      weights_file_name(&file->weights), full.text);
@@ -132,13 +131,15 @@ static enum status read_vocabulary(const struct model_file *file, const char *em
     if (tensor == NULL)
         return error_set(error, STATUS_INVALID, "%.160s: the tensor '%s' is missing", file_name, embedding);
     if (tensor->shape[1] > VOCABULARY_MAX)
-        return error_set(error, STATUS_INVALID, "%.160s: the vocabulary has %" PRIu64 " tokens; at most %u are possible",
-                         file_name, tensor->shape[1], VOCABULARY_MAX);
+        return error_set(error, STATUS_INVALID,
+                         "%.160s: the vocabulary has %" PRIu64 " tokens; at most %u are possible", file_name,
+                         tensor->shape[1], VOCABULARY_MAX);
     config->vocabulary = (uint32_t)tensor->shape[1];
     uint32_t said;
-    enum status status = config_integer(file, config->architecture,
-                                        (struct config_integer){.key = "vocab_size", .min = 1, .max = VOCABULARY_MAX,
-                                                                .absent = &config->vocabulary}, &said, error);
+    enum status status = config_integer(
+        file, config->architecture,
+        (struct config_integer){.key = "vocab_size", .min = 1, .max = VOCABULARY_MAX, .absent = &config->vocabulary},
+        &said, error);
     if (status != STATUS_OK)
         return status;
     size_t tokens;

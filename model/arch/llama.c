@@ -39,10 +39,17 @@ static const struct {
     const char *key;
     double neutral;
 } refused[] = {
-    {"expert_count", 0},          {"attention.sliding_window", 0}, {"rope.scaling.factor", 1},
-    {"rope.scale_linear", 1},     {"attention.clamp_kqv", 0},      {"attention.max_alibi_bias", 0},
-    {"logit_scale", 1},           {"residual_scale", 1},           {"embedding_scale", 1},
-    {"attn_logit_softcapping", 0}, {"final_logit_softcapping", 0},
+    {"expert_count", 0},
+    {"attention.sliding_window", 0},
+    {"rope.scaling.factor", 1},
+    {"rope.scale_linear", 1},
+    {"attention.clamp_kqv", 0},
+    {"attention.max_alibi_bias", 0},
+    {"logit_scale", 1},
+    {"residual_scale", 1},
+    {"embedding_scale", 1},
+    {"attn_logit_softcapping", 0},
+    {"final_logit_softcapping", 0},
 };
 
 static enum status refuse_what_is_not_computed(const struct model_file *file, struct error *error)
@@ -51,8 +58,7 @@ static enum status refuse_what_is_not_computed(const struct model_file *file, st
     if (model_file_text(file, NAME ".rope.scaling.type", &scaling) &&
         !(scaling.size == strlen("none") && memcmp(scaling.data, "none", scaling.size) == 0))
         return error_set(error, STATUS_UNSUPPORTED, "%.160s: rope scaling of type '%.*s' is not supported yet",
-                         weights_file_name(&file->weights), (int)(scaling.size < 32 ? scaling.size : 32),
-                         scaling.data);
+                         weights_file_name(&file->weights), (int)(scaling.size < 32 ? scaling.size : 32), scaling.data);
     if (weights_tensor(&file->weights, "rope_freqs.weight", strlen("rope_freqs.weight")) != NULL)
         return error_set(error, STATUS_UNSUPPORTED,
                          "%.160s: rope scaling by the tensor 'rope_freqs.weight' is not supported yet",
@@ -74,8 +80,7 @@ static enum status read_sizes(const struct model_file *file, struct model_config
         {{.key = "feed_forward_length", .min = 1, .max = 4 * WIDTH_MAX}, &config->ffn_width},
         {{.key = "context_length", .min = 1, .max = INT32_MAX}, &config->context_trained},
         {{.key = "attention.head_count", .min = 1, .max = HEADS_MAX}, &config->heads},
-        {{.key = "attention.head_count_kv", .min = 1, .max = HEADS_MAX, .absent = &config->heads},
-         &config->kv_heads},
+        {{.key = "attention.head_count_kv", .min = 1, .max = HEADS_MAX, .absent = &config->heads}, &config->kv_heads},
     };
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && status == STATUS_OK; i++)
@@ -99,19 +104,21 @@ static enum status read_heads(const struct model_file *file, struct model_config
     if (config->head_dim > HEAD_DIM_MAX)
         return error_set(error, STATUS_UNSUPPORTED, "%.160s: heads of %u elements; at most %d are supported", name,
                          config->head_dim, HEAD_DIM_MAX);
-    status = config_integer(file, NAME,
-                            (struct config_integer){.key = "attention.value_length", .min = 1, .max = HEAD_DIM_MAX,
-                                                    .absent = &config->head_dim},
-                            &value_dim, error);
+    status =
+        config_integer(file, NAME,
+                       (struct config_integer){
+                           .key = "attention.value_length", .min = 1, .max = HEAD_DIM_MAX, .absent = &config->head_dim},
+                       &value_dim, error);
     if (status != STATUS_OK)
         return status;
     if (value_dim != config->head_dim)
         return error_set(error, STATUS_UNSUPPORTED, "%.160s: keys of %u and values of %u elements are not supported",
                          name, config->head_dim, value_dim);
-    return config_integer(file, NAME,
-                          (struct config_integer){.key = "rope.dimension_count", .min = 2, .max = config->head_dim,
-                                                  .absent = &config->head_dim},
-                          &config->rope_dims, error);
+    return config_integer(
+        file, NAME,
+        (struct config_integer){
+            .key = "rope.dimension_count", .min = 2, .max = config->head_dim, .absent = &config->head_dim},
+        &config->rope_dims, error);
 }
 
 static enum status read_numbers(const struct model_file *file, struct model_config *config, struct error *error)

@@ -116,15 +116,14 @@ static enum status skip_numbers(struct cursor *cursor, const struct model_text *
 {
     size_t bytes;
     if (!size_multiply((size_t)count, weights_type_bytes(type), &bytes) || bytes > left(cursor))
-        return refuse(cursor, "'%.*s' has %" PRIu64 " elements, more than the file can hold", (int)key->size,
-                      key->data, count);
+        return refuse(cursor, "'%.*s' has %" PRIu64 " elements, more than the file can hold", (int)key->size, key->data,
+                      count);
     enum status status = type == WEIGHTS_BOOL ? check_bools(cursor, key, bytes) : STATUS_OK;
     cursor->at += status == STATUS_OK ? bytes : 0;
     return status;
 }
 
-static enum status read_array_head(struct cursor *cursor, const struct model_text *key, uint32_t *type,
-                                   uint64_t *count)
+static enum status read_array_head(struct cursor *cursor, const struct model_text *key, uint32_t *type, uint64_t *count)
 {
     enum status status = read_u32(cursor, type, "an array's element type");
     if (status == STATUS_OK)
@@ -136,8 +135,8 @@ static enum status read_array_head(struct cursor *cursor, const struct model_tex
     /* The smallest elements of texts and arrays take 8 and 12 bytes. */
     size_t smallest = *type == WEIGHTS_TEXT ? 8 : *type == WEIGHTS_ARRAY ? 12 : weights_type_bytes(*type);
     if (*count > left(cursor) / smallest)
-        return refuse(cursor, "'%.*s' has %" PRIu64 " elements, more than the file can hold", (int)key->size,
-                      key->data, *count);
+        return refuse(cursor, "'%.*s' has %" PRIu64 " elements, more than the file can hold", (int)key->size, key->data,
+                      *count);
     return STATUS_OK;
 }
 
@@ -254,8 +253,8 @@ static enum status read_shape(struct cursor *cursor, struct weights_tensor *tens
         if (d < tensor->dims && (status = read_u64(cursor, &tensor->shape[d], "a tensor's shape")) != STATUS_OK)
             return status;
         if (tensor->shape[d] == 0 || tensor->shape[d] > INT64_MAX)
-            return refuse(cursor, "the tensor '%.*s' has %" PRIu64 " elements in dimension %u", size,
-                          tensor->name.data, tensor->shape[d], d);
+            return refuse(cursor, "the tensor '%.*s' has %" PRIu64 " elements in dimension %u", size, tensor->name.data,
+                          tensor->shape[d], d);
     }
     return STATUS_OK;
 }
@@ -339,9 +338,10 @@ static enum status place_tensors(struct cursor *cursor, const uint64_t *offsets,
                           tensor->name.data, offsets[i], alignment);
         if (start > cursor->size || offsets[i] > cursor->size - start ||
             tensor->bytes > cursor->size - start - (size_t)offsets[i])
-            return refuse(cursor, "the tensor '%.*s' needs %zu bytes at offset %" PRIu64
-                          " of the data, but the file ends before: it has %zu bytes", size, tensor->name.data,
-                          tensor->bytes, offsets[i], cursor->size);
+            return refuse(cursor,
+                          "the tensor '%.*s' needs %zu bytes at offset %" PRIu64
+                          " of the data, but the file ends before: it has %zu bytes",
+                          size, tensor->name.data, tensor->bytes, offsets[i], cursor->size);
         tensor->data = cursor->data + start + offsets[i];
     }
     return weights->tensor_count == 0 ? STATUS_OK : refuse_overlaps(cursor);

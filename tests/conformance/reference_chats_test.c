@@ -27,10 +27,10 @@
 struct figures {
     double error_sum;
     double error_max;
-    uint64_t errors;       /* log-probabilities compared */
+    uint64_t errors; /* log-probabilities compared */
     uint64_t positions;
-    uint64_t agreed;       /* positions with the same most probable id */
-    double split_gap_max;  /* the widest gap of the reference at a position that did not agree */
+    uint64_t agreed;      /* positions with the same most probable id */
+    double split_gap_max; /* the widest gap of the reference at a position that did not agree */
     uint32_t same_chats;
     uint32_t chats;
 };
@@ -113,8 +113,12 @@ static void evaluate(struct model *model, const struct chat *chat, const uint32_
     uint32_t vocabulary = model_config(model)->vocabulary;
     for (uint32_t i = 0; i < chat->generated; i++)
         draws[i] = run_greedy;
-    struct batch_sequence sequence = {.ids = chat->ids, .count = chat->count, .pages = {pages}, .sample = draws,
-                                      .sample_count = 1, .logits_rows = chat->generated};
+    struct batch_sequence sequence = {.ids = chat->ids,
+                                      .count = chat->count,
+                                      .pages = {pages},
+                                      .sample = draws,
+                                      .sample_count = 1,
+                                      .logits_rows = chat->generated};
     model_step_submit(model, &(struct batch){.sequences = &sequence, .sequence_count = 1});
     ck_assert_int_eq(model_step_collect(model, results), STATUS_OK);
     const cJSON *expected = chat->answer->child, *top = chat->top->child;
@@ -138,10 +142,14 @@ static struct figures measure(enum activation_mode activations)
     struct figures figures = {0};
     struct chat chat;
     cJSON *golden = read_golden();
-    struct model *model =
-        run_open(&(struct run_args){.path = test_model_path(), .activations = activations, .threads = 0,
-                                    .context = ROWS_MAX, .rows_max = ROWS_MAX, .sequences_max = 1,
-                                    .logits_rows_max = DRAWS_MAX, .kv_sequences = 1});
+    struct model *model = run_open(&(struct run_args){.path = test_model_path(),
+                                                      .activations = activations,
+                                                      .threads = 0,
+                                                      .context = ROWS_MAX,
+                                                      .rows_max = ROWS_MAX,
+                                                      .sequences_max = 1,
+                                                      .logits_rows_max = DRAWS_MAX,
+                                                      .kv_sequences = 1});
     for (uint32_t i = 0; i < model_kv_pages(model) && i < ROWS_MAX; i++)
         pages[i] = i;
     const cJSON *item;

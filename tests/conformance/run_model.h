@@ -11,7 +11,7 @@
 
 struct run_args {
     const char *path;
-    const char *cpu; /* NULL: "auto" */
+    const char *cpu;              /* NULL: "auto" */
     const struct kernel_ops *ops; /* NULL: the CPU's */
     enum activation_mode activations;
     uint32_t threads;

@@ -67,14 +67,14 @@ static struct errors measure(const struct tiny_model *tiny, const char *path, co
                              enum activation_mode activations, const cJSON *golden)
 {
     int32_t ids[TOKENS];
-    struct model *model = run_open(&(struct run_args){
-        .path = path, .cpu = cpu, .threads = 2, .activations = activations, .kv_sequences = 1});
+    struct model *model = run_open(
+        &(struct run_args){.path = path, .cpu = cpu, .threads = 2, .activations = activations, .kv_sequences = 1});
     float *logits = malloc((size_t)TOKENS * tiny->vocabulary * sizeof(*logits));
     for (uint32_t i = 0; i < TOKENS; i++)
         ids[i] = tiny_model_id(tiny, i);
     run_whole(model, &(struct run_whole){.ids = ids, .count = TOKENS, .chunk = 128, .logits = logits});
-    const cJSON *expected = cJSON_GetObjectItemCaseSensitive(
-        cJSON_GetObjectItemCaseSensitive(golden, "models"), tiny->name);
+    const cJSON *expected =
+        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(golden, "models"), tiny->name);
     struct errors errors =
         compare(cJSON_GetObjectItemCaseSensitive(golden, "positions"), expected, logits, tiny->vocabulary);
     free(logits);

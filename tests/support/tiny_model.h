@@ -25,7 +25,7 @@ struct tiny_model {
     enum tensor_type matrix_type;
     enum tensor_type embedding_type;
     bool own_head;
-    bool biases; /* on query, key, value and attention output */
+    bool biases;                             /* on query, key, value and attention output */
     void (*add)(struct gguf_writer *writer); /* what a test wants besides; NULL: nothing */
 };
 

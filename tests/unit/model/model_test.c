@@ -182,8 +182,7 @@ static const int32_t some_ids[] = {3, 1, 4, 1, 5, 9, 2, 6}, other_ids[] = {2, 7,
 static enum status step(struct model *model, const struct batch_sequence *sequences, uint32_t count,
                         const atomic_bool *abandon, struct sample_result *results)
 {
-    model_step_submit(
-        model, &(struct batch){.sequences = sequences, .sequence_count = count, .abandon = abandon});
+    model_step_submit(model, &(struct batch){.sequences = sequences, .sequence_count = count, .abandon = abandon});
     return model_step_collect(model, results);
 }
 
@@ -215,8 +214,8 @@ START_TEST(results_come_in_the_order_of_sequences_rows_and_draws)
         memcpy(rows[i], model_logits(model, i), sizeof(rows[i]));
     /* The same three rows, one by one. */
     for (uint32_t i = 0; i < 3; i++) {
-        struct batch_sequence one = {.ids = some_ids, .count = 6 + i, .pages = {some_pages}, .sample = draws,
-                                     .sample_count = 1};
+        struct batch_sequence one = {
+            .ids = some_ids, .count = 6 + i, .pages = {some_pages}, .sample = draws, .sample_count = 1};
         ck_assert_int_eq(step(model, &one, 1, NULL, results), STATUS_OK);
         ck_assert_mem_eq(model_logits(model, 0), rows[i], sizeof(rows[i]));
     }
@@ -247,8 +246,8 @@ START_TEST(an_abandoned_step_can_be_run_again)
     struct model *model = open_tiny("q8_0");
     struct sample_result result;
     float expected[VOCABULARY];
-    struct batch_sequence sequence = {.ids = some_ids, .count = 8, .pages = {some_pages}, .sample = &greedy,
-                                      .sample_count = 1};
+    struct batch_sequence sequence = {
+        .ids = some_ids, .count = 8, .pages = {some_pages}, .sample = &greedy, .sample_count = 1};
     atomic_bool abandon = false;
     ck_assert_int_eq(step(model, &sequence, 1, &abandon, &result), STATUS_OK);
     memcpy(expected, model_logits(model, 0), sizeof(expected));
@@ -267,8 +266,8 @@ START_TEST(a_read_of_a_poisoned_page_shows)
     struct model *model = open_tiny("f32");
     struct sample_result result;
     struct batch_sequence sequence = {.ids = some_ids, .count = 7, .pages = {some_pages}};
-    struct batch_sequence last = {.ids = some_ids + 7, .count = 1, .position = 7, .pages = {some_pages},
-                                  .sample = &greedy, .sample_count = 1};
+    struct batch_sequence last = {
+        .ids = some_ids + 7, .count = 1, .position = 7, .pages = {some_pages}, .sample = &greedy, .sample_count = 1};
     ck_assert_int_eq(step(model, &sequence, 1, NULL, NULL), STATUS_OK);
     ck_assert_int_eq(step(model, &last, 1, NULL, &result), STATUS_OK);
     ck_assert(isfinite(model_logits(model, 0)[0]));

@@ -299,8 +299,19 @@ START_TEST(survives_any_word_being_extreme)
 {
     struct buffer file = {0};
     write_everything(&file);
-    const uint64_t extremes[] = {0, 1, UINT32_MAX, UINT64_C(1) << 32, UINT64_C(1) << 61, INT64_MAX, UINT64_C(1) << 63,
-                                 UINT64_MAX - 7, UINT64_MAX, file.size, file.size - 1, UINT64_MAX / 34, UINT64_MAX / 4};
+    const uint64_t extremes[] = {0,
+                                 1,
+                                 UINT32_MAX,
+                                 UINT64_C(1) << 32,
+                                 UINT64_C(1) << 61,
+                                 INT64_MAX,
+                                 UINT64_C(1) << 63,
+                                 UINT64_MAX - 7,
+                                 UINT64_MAX,
+                                 file.size,
+                                 file.size - 1,
+                                 UINT64_MAX / 34,
+                                 UINT64_MAX / 4};
     for (size_t at = 4; at + 8 <= file.size; at++) {
         char right[8];
         memcpy(right, file.data + at, 8);
