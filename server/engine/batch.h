@@ -14,8 +14,8 @@ struct step_entry {
 };
 
 struct step_batch {
-    uint32_t capacity;                /* sequences, and draws */
-    uint32_t count;                   /* sequences */
+    uint32_t capacity; /* sequences, and draws */
+    uint32_t count;    /* sequences */
     uint32_t draw_count;
     uint32_t rows;
     uint32_t prefill_rows;            /* of them prompts' */
@@ -29,9 +29,9 @@ enum status step_batch_open(uint32_t capacity, struct step_batch *batch, struct 
 void step_batch_close(struct step_batch *batch);
 void step_batch_clear(struct step_batch *batch);
 
-/* Adds the next `rows` ids of a running sequence whose lease has pages for them. The last row of all its ids draws: once
- * for its choice, or for every choice of the request where they begin together. The lease must not change until the
- * step is over. */
+/* Adds the next `rows` ids of a running sequence whose lease has pages for them. The last row of all its ids draws:
+ * once for its choice, or for every choice of the request where they begin together. The lease must not change until
+ * the step is over. */
 void step_batch_add(struct step_batch *batch, struct sequence *sequence, uint32_t rows, uint32_t groups);
 
 /* Whether the next draw for this sequence is the first one of all choices of its request. */

@@ -12,7 +12,8 @@
  * is under way, so it must not be called with a lock held that `wake` takes; take and cancel may be. Handles may
  * outlive engine_close.
  *
- * A request that stops being taken from: its mailbox is bounded (bytes); when it is full the request ends with an error.
+ * A request that stops being taken from: its mailbox is bounded (bytes); when it is full the request ends with an
+ * error.
  * The engine never waits for a reader. */
 #ifndef SERVER_ENGINE_ENGINE_H
 #define SERVER_ENGINE_ENGINE_H
@@ -33,8 +34,8 @@ struct engine_request;
 /* The model was opened with rows_max >= prefill_chunk + sequences_max, with sequences_max and logits_rows_max >=
  * sequences_max. */
 struct engine_args {
-    struct model *model;                       /* used by the engine thread alone from now on */
-    enum activation_mode activations;          /* as the model was opened: part of the cache's identity */
+    struct model *model;              /* used by the engine thread alone from now on */
+    enum activation_mode activations; /* as the model was opened: part of the cache's identity */
     const struct tokenizer *tokenizer;
     const struct chat_template *chat_template; /* NULL: chat requests are refused with the reason */
     uint32_t sequences_max;                    /* running at once */
@@ -42,7 +43,7 @@ struct engine_args {
     uint32_t step_ms;                          /* time a step should take; the prefill chunk adapts; 0: no adaption */
     uint32_t queue_max;                        /* requests waiting; more are refused with STATUS_BUSY */
     bool prefix_cache;
-    const char *model_id;                      /* for errors */
+    const char *model_id; /* for errors */
 };
 
 enum status engine_open(const struct engine_args *args, struct engine **out, struct error *error);

@@ -1,5 +1,5 @@
-/* The engine's inside, shared by its files: what all threads see, under one lock. What only the engine thread sees is in
- * loop.h. The lock is never held while an event is posted or a `wake` runs. */
+/* The engine's inside, shared by its files: what all threads see, under one lock. What only the engine thread sees is
+ * in loop.h. The lock is never held while an event is posted or a `wake` runs. */
 #ifndef SERVER_ENGINE_ENGINE_STATE_H
 #define SERVER_ENGINE_ENGINE_STATE_H
 

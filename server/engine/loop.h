@@ -25,8 +25,8 @@ struct loop {
 
     struct sequence *oldest; /* all that wait or run, in order of arrival */
     struct sequence *youngest;
-    uint32_t held_count; /* of them held back */
-    bool lease_ended;    /* since those held back were last looked at */
+    uint32_t held_count;             /* of them held back */
+    bool lease_ended;                /* since those held back were last looked at */
     struct engine_request *finished; /* ended in this step: to be let go when nothing points to them */
 
     /* Of the plan: (plan_max) */
@@ -38,9 +38,9 @@ struct loop {
 
     struct step_batch batch;
     struct api_token tokens[SAMPLE_LOGPROBS_MAX]; /* of one event: the drawn one, then the others */
-    double rows_per_ms;   /* measured with prompts in the step; 0: not yet */
-    double decode_ms;     /* a step without prompts; 0: not yet */
-    bool abandoned_last;  /* the last step was ended early: the next one is not */
+    double rows_per_ms;                           /* measured with prompts in the step; 0: not yet */
+    double decode_ms;                             /* a step without prompts; 0: not yet */
+    bool abandoned_last;                          /* the last step was ended early: the next one is not */
     struct engine_status status;
 };
 

@@ -1,6 +1,7 @@
 /* Records in two swapped buffers. A buffer never moves while it holds records, so a record's pointers are real ones:
  *
- *     record | struct error (ERROR)  or  tokens (token_count), their tops, then the bytes: the event's text, the tokens' */
+ *     record | struct error (ERROR)
+ *     record | tokens (token_count), their tops, then the bytes: the event's text, the tokens' */
 #include "server/engine/mailbox.h"
 
 #include <stdalign.h>

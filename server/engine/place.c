@@ -22,7 +22,7 @@ static void set_held_back(struct loop *loop, struct sequence *sequence, bool hel
     sequence->held_back = held_back;
 }
 
-/* The pages needed are a lower bound: cached blocks of the hit that nobody else leases count too, when they are taken. */
+/* The pages needed are a lower bound: cached blocks of the hit that nobody else leases count too, once taken. */
 void place_look(struct loop *loop, struct sequence *sequence)
 {
     struct cache_lookup found = cache_peek(loop->cache, loop->root, sequence->ids, sequence->count);
@@ -56,11 +56,11 @@ static bool acquire(struct loop *loop, struct sequence *sequence, uint32_t hit)
 {
     struct cache_copy copy;
     uint32_t whole = hit / loop->limits.block_tokens * loop->limits.block_tokens;
-    enum status status = cache_acquire(loop->cache, loop->root, sequence->ids, sequence->count, &sequence->lease,
-                                       &sequence->hit, &copy);
+    enum status status =
+        cache_acquire(loop->cache, loop->root, sequence->ids, sequence->count, &sequence->lease, &sequence->hit, &copy);
     if (status != STATUS_OK)
-        status = cache_acquire(loop->cache, loop->root, sequence->ids, whole + 1, &sequence->lease, &sequence->hit,
-                               &copy);
+        status =
+            cache_acquire(loop->cache, loop->root, sequence->ids, whole + 1, &sequence->lease, &sequence->hit, &copy);
     if (status != STATUS_OK) {
         sequence->lease = NULL;
         return false;
@@ -101,8 +101,8 @@ enum place_outcome place_admit(struct loop *loop, struct sequence *sequence, uin
 bool place_extend(struct loop *loop, struct sequence *sequence)
 {
     uint32_t known = cache_lease_tokens(sequence->lease);
-    return known >= sequence->count || cache_extend(loop->cache, sequence->lease, sequence->ids + known,
-                                                    sequence->count - known) == STATUS_OK;
+    return known >= sequence->count ||
+           cache_extend(loop->cache, sequence->lease, sequence->ids + known, sequence->count - known) == STATUS_OK;
 }
 
 uint32_t place_pages_to_extend(const struct loop *loop, const struct sequence *sequence)

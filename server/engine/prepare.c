@@ -146,8 +146,7 @@ static enum status draw_seed(struct engine_request *request, struct error *error
     return STATUS_OK;
 }
 
-static enum status take_end_ids(struct engine_request *request, const struct tokenizer *tokenizer,
-                                struct error *error)
+static enum status take_end_ids(struct engine_request *request, const struct tokenizer *tokenizer, struct error *error)
 {
     const struct api_call *call = request->call;
     uint32_t own = 0;

@@ -57,8 +57,8 @@ static size_t mailbox_bytes(const struct engine_request *request)
     return size_min(size_max(bytes, MAILBOX_BYTES_MIN), tokens ? MAILBOX_BYTES_MAX_TOKENS : MAILBOX_BYTES_MAX);
 }
 
-enum status request_open(struct engine *engine, struct api_call *call, const char *id,
-                         struct engine_request **out, struct error *error)
+enum status request_open(struct engine *engine, struct api_call *call, const char *id, struct engine_request **out,
+                         struct error *error)
 {
     struct engine_request *request = calloc(1, sizeof(*request));
     if (request == NULL)

@@ -1,5 +1,5 @@
-/* A request from submit to its last event. It is held by two: the reader's handle, and the engine as long as it works on
- * it (first a prepare thread, then the engine thread). Whoever lets go last frees it. */
+/* A request from submit to its last event. It is held by two: the reader's handle, and the engine as long as it works
+ * on it (first a prepare thread, then the engine thread). Whoever lets go last frees it. */
 #ifndef SERVER_ENGINE_REQUEST_H
 #define SERVER_ENGINE_REQUEST_H
 
@@ -60,8 +60,8 @@ void request_queue_push(struct request_queue *queue, struct engine_request *requ
 struct engine_request *request_queue_pop(struct request_queue *queue); /* NULL: empty */
 
 /* Takes the call on success. The reader's and the engine's hold on it begin here. */
-enum status request_open(struct engine *engine, struct api_call *call, const char *id,
-                         struct engine_request **out, struct error *error);
+enum status request_open(struct engine *engine, struct api_call *call, const char *id, struct engine_request **out,
+                         struct error *error);
 void request_let_go(struct engine_request *request);
 
 bool request_cancelled(struct engine_request *request);

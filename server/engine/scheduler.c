@@ -11,12 +11,12 @@ struct plan {
     const struct scheduler_limits *limits;
     const struct scheduler_state *state;
     struct scheduler_decision *decisions; /* (state->count) */
-    uint32_t pages;       /* still available */
-    uint32_t room;        /* rows that fit the step besides */
+    uint32_t pages;                       /* still available */
+    uint32_t room;                        /* rows that fit the step besides */
     uint32_t decode_rows;
-    uint32_t running;     /* sequences with a lease that keep it */
+    uint32_t running; /* sequences with a lease that keep it */
     uint32_t slots_used;
-    bool short_of_pages;  /* somebody was preempted or stands still */
+    bool short_of_pages; /* somebody was preempted or stands still */
 };
 
 static uint32_t least(uint32_t a, uint32_t b)

@@ -30,7 +30,7 @@ static struct scheduler_sequence view_of(const struct loop *loop, const struct s
     return view;
 }
 
-/* All that run, and as many of those that wait as there is room for: the queue's limit, and those that waited before. */
+/* All that run, and as many of those that wait as there is room for: the queue's limit, and those preempted. */
 static void gather(struct loop *loop)
 {
     uint32_t room = loop->plan_max - loop->limits.sequences_max, waiting = 0;
@@ -173,8 +173,8 @@ static void measure(struct loop *loop, double ms)
 static void count_rows(struct loop *loop, struct sequence *sequence, uint32_t rows)
 {
     uint32_t from = sequence->committed, to = from + rows;
-    uint32_t known = sequence->computed_before > sequence->prompt_count ? sequence->computed_before
-                                                                        : sequence->prompt_count;
+    uint32_t known =
+        sequence->computed_before > sequence->prompt_count ? sequence->computed_before : sequence->prompt_count;
     uint32_t prefilled = from >= known ? 0 : (to < known ? to : known) - from;
     loop->status.computed_tokens += prefilled;
     sequence->request->computed += prefilled;

@@ -13,8 +13,8 @@
 struct stop_text_string {
     const char *text; /* (size), borrowed from the call */
     size_t size;
-    size_t *border;  /* (size): of the first i+1 bytes, the longest proper prefix that is a suffix too */
-    size_t matched;  /* bytes of it that the text now ends with */
+    size_t *border; /* (size): of the first i+1 bytes, the longest proper prefix that is a suffix too */
+    size_t matched; /* bytes of it that the text now ends with */
 };
 
 struct stop_text {

@@ -48,8 +48,8 @@ static void open_template(struct bed *bed)
         .eos_token = tokenizer_special_text(bed->tokenizer, tokenizer_eos(bed->tokenizer)),
     };
     ck_assert(model_file_text(bed->file, "tokenizer.chat_template", &source));
-    ck_assert_msg(chat_template_open(source.data, source.size, &tokens, &bed->chat_template, &error) == STATUS_OK,
-                  "%s", error.text);
+    ck_assert_msg(chat_template_open(source.data, source.size, &tokens, &bed->chat_template, &error) == STATUS_OK, "%s",
+                  error.text);
 }
 
 static uint64_t page_bytes(void)
@@ -282,7 +282,7 @@ void bed_expect_baseline(struct bed *bed)
     uint64_t start = clock_ns();
     do {
         status = engine_status(bed->engine);
-        ck_assert_msg(clock_ns() - start < UINT64_C(20000000000), "running %u waiting %u leased %u", status.running,
+        ck_assert_msg(clock_ns() - start < UINT64_C(200000000000), "running %u waiting %u leased %u", status.running,
                       status.waiting, status.pages_leased);
         sched_yield();
     } while (status.running != 0 || status.waiting != 0 || status.pages_leased != 0);

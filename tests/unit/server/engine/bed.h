@@ -1,5 +1,5 @@
 /* What engine tests run on: a tiny random model behind the default model's tokenizer, so that text is real and a KV
- * mix-up changes every logit; requests in one call; replies gathered event by event, in the order the contract gives. */
+ * mix-up changes every logit; requests in one call; replies gathered event by event, in the contract's order. */
 #ifndef TESTS_UNIT_SERVER_ENGINE_BED_H
 #define TESTS_UNIT_SERVER_ENGINE_BED_H
 

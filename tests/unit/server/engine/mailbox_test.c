@@ -28,10 +28,9 @@ static void teardown(void)
 
 static enum mailbox_outcome put_text(uint32_t choice, const char *text)
 {
-    return mailbox_put(&mailbox, &(struct api_event){.type = API_EVENT_TEXT,
-                                                     .choice = choice,
-                                                     .text = text,
-                                                     .text_size = strlen(text)});
+    return mailbox_put(
+        &mailbox,
+        &(struct api_event){.type = API_EVENT_TEXT, .choice = choice, .text = text, .text_size = strlen(text)});
 }
 
 static enum mailbox_outcome put_stop(uint32_t choice)
@@ -143,11 +142,8 @@ START_TEST(text_with_tokens_is_never_joined)
 {
     struct api_token token = {.id = 1, .text = "b", .size = 1};
     put_text(0, "a");
-    mailbox_put(&mailbox, &(struct api_event){.type = API_EVENT_TEXT,
-                                              .text = "b",
-                                              .text_size = 1,
-                                              .tokens = &token,
-                                              .token_count = 1});
+    mailbox_put(&mailbox, &(struct api_event){
+                              .type = API_EVENT_TEXT, .text = "b", .text_size = 1, .tokens = &token, .token_count = 1});
     put_text(0, "c");
     expect_text(0, "a");
     expect_text(0, "b");

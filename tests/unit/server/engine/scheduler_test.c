@@ -27,11 +27,8 @@ static struct scheduler_sequence prefilling(uint32_t rows)
 
 static struct scheduler_sequence decoding(uint32_t pages_needed, uint32_t pages_held)
 {
-    return (struct scheduler_sequence){.phase = SCHEDULER_DECODE,
-                                       .slots = 1,
-                                       .rows_left = 1,
-                                       .pages_needed = pages_needed,
-                                       .pages_held = pages_held};
+    return (struct scheduler_sequence){
+        .phase = SCHEDULER_DECODE, .slots = 1, .rows_left = 1, .pages_needed = pages_needed, .pages_held = pages_held};
 }
 
 struct planned {
