@@ -8,8 +8,8 @@
  *      a block for each one that runs stays in reserve. One that is held back by a prefix in flight does not keep the
  *      later ones from starting, but none overtakes for lack of pages or slots (no starvation).
  *   4. When a running sequence needs a page and the pool has none, the youngest running sequence is preempted: its
- *      lease is released (its blocks stay cached as long as they can) and it waits again, in its old place. Only younger ones
- *      give way to older ones, so never the oldest; the youngest itself stands still until a page is there.
+ *      lease is released (its blocks stay cached as long as they can) and it waits again, in its old place. Only
+ *      younger ones give way to older ones, so never the oldest; the youngest itself stands still until a page is there.
  *
  * The pages that a preemption sets free are an estimate (others may share them), so a plan that preempts admits nobody:
  * the caller carries the preemptions out, counts again and asks for a new plan. */
@@ -33,12 +33,11 @@ enum scheduler_phase { SCHEDULER_WAITING, SCHEDULER_PREFILL, SCHEDULER_DECODE };
 /* One sequence as the scheduler sees it. The array is in order of arrival. */
 struct scheduler_sequence {
     enum scheduler_phase phase;
-    uint32_t slots;     /* of sequences_max that it takes: its choices that start with its first token count too */
-    uint32_t rows_left; /* rows still to compute, after the cache hit; DECODE: 1 */
-    uint32_t
-        pages_needed; /* WAITING: available pages that its admission takes, for all its ids; otherwise for this step */
-    uint32_t pages_held; /* that a preemption would make available */
-    bool held_back;      /* WAITING: a prefix that it shares is being computed */
+    uint32_t slots;        /* of sequences_max that it takes: all its choices, until they begin */
+    uint32_t rows_left;    /* rows still to compute, after the cache hit; DECODE: 1 */
+    uint32_t pages_needed; /* WAITING: available pages that its admission takes, for all its ids; else: for this step */
+    uint32_t pages_held;   /* that a preemption would make available */
+    bool held_back;        /* WAITING: a prefix that it shares is being computed */
 };
 
 struct scheduler_state {
