@@ -2,6 +2,8 @@
 #include "kernels/cpu/avx2.h"
 #include "kernels/cpu/quantize.h"
 
+#define ROUND_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
 /* acc + v * v in the lanes of the mask only. */
 static __m256 add_squares(__m256 acc, const float *x, __m256i mask)
 {
@@ -54,8 +56,7 @@ static float max_magnitude(const float *x)
 
 static __m256i quantize_lanes(const float *x, __m256 inverse)
 {
-    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-    __m256 scaled = _mm256_round_ps(_mm256_mul_ps(_mm256_loadu_ps(x), inverse), nearest);
+    __m256 scaled = _mm256_round_ps(_mm256_mul_ps(_mm256_loadu_ps(x), inverse), ROUND_NEAREST);
     scaled = _mm256_max_ps(scaled, _mm256_set1_ps(-127.0f)); /* the second one where the first is NaN */
     return _mm256_cvtps_epi32(_mm256_min_ps(scaled, _mm256_set1_ps(127.0f)));
 }
@@ -103,7 +104,7 @@ static void to_half(const float *x, uint32_t count, uint16_t *out)
 {
     uint32_t i = 0;
     for (; i + 8 <= count; i += 8) {
-        __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), ROUND_NEAREST);
         _mm_storeu_si128((__m128i *)(void *)(out + i), halves);
     }
     to_half_scalar(x + i, count - i, out + i);

@@ -2,6 +2,8 @@
 #include "kernels/cpu/avx512.h"
 #include "kernels/cpu/quantize.h"
 
+#define ROUND_NEAREST (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
+
 static void norm_row(const float *x, const float *weight, float epsilon, uint32_t columns, float *out)
 {
     __m512 squares = _mm512_setzero_ps();
@@ -32,8 +34,7 @@ static void swiglu_row(const float *gate, const float *up, uint32_t columns, flo
 
 static __m512i quantize_lanes(__m512 x, __m512 inverse)
 {
-    const int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
-    __m512 scaled = _mm512_roundscale_ps(_mm512_mul_ps(x, inverse), nearest);
+    __m512 scaled = _mm512_roundscale_ps(_mm512_mul_ps(x, inverse), ROUND_NEAREST);
     scaled = _mm512_max_ps(scaled, _mm512_set1_ps(-127.0f)); /* the second one where the first is NaN */
     return _mm512_cvtps_epi32(_mm512_min_ps(scaled, _mm512_set1_ps(127.0f)));
 }
@@ -72,7 +73,7 @@ static void to_half(const float *x, uint32_t count, uint16_t *out)
 {
     for (uint32_t i = 0; i < count; i += 16) {
         __mmask16 mask = mask_below(count - i);
-        __m256i halves = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, x + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        __m256i halves = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, x + i), ROUND_NEAREST);
         _mm256_mask_storeu_epi16(out + i, mask, halves);
     }
 }

@@ -31,6 +31,12 @@ static const struct form form_q4_k = {QUANT_SUPER_SCALE_MIN, 4, 0, false};
 static const struct form form_q5_k = {QUANT_SUPER_SCALE_MIN, 5, 0, false};
 static const struct form form_q6_k = {QUANT_SUPER_SCALE, 6, 5, false};
 
+static const struct form form_min = {QUANT_SCALE_MIN, 8, 0, true};
+static const struct form form_offset_8 = {QUANT_SCALE, 8, 3, true};
+static const struct form form_offset_16 = {QUANT_SCALE, 8, 4, true};
+static const struct form form_offset_128 = {QUANT_SCALE, 8, 7, true};
+static const struct form form_halves = {QUANT_SUPER_SCALE, 8, 5, true};
+
 struct block_scales {
     __m512 scale;
     __m512 min;
@@ -153,10 +159,31 @@ INLINE __m512 add_scaled(__m512 acc, __m512i sum, const struct block_scales *sca
     return acc;
 }
 
-/* One block for T rows; x[t / 4] is the block of row t's group. */
-INLINE void add_block(const uint8_t *codes, const struct block_scales *scales, struct form form,
+/* The weights of a tile. */
+struct weights {
+    const uint8_t *codes;                  /* packed */
+    const uint8_t *scales;                 /* packed */
+    const struct expanded_block *expanded; /* or expanded */
+};
+
+INLINE struct block_scales block_scales(const struct weights *weights, uint32_t block, struct form form)
+{
+    return form.expanded ? expanded_scales(&weights->expanded[block], form) : packed_scales(weights->scales, block, form);
+}
+
+INLINE const uint8_t *block_codes(const struct weights *weights, uint32_t block, struct form form)
+{
+    if (form.expanded)
+        return &weights->expanded[block].codes[0][0];
+    return weights->codes + (size_t)block * (size_t)(form.bits * 64);
+}
+
+/* One block for T rows; x[t / 4] is the block of row t's group. Scales are loaded where they are needed: registers are
+ * short. */
+INLINE void add_block(const struct weights *weights, uint32_t block, struct form form,
                       const struct activation_block *const *x, int rows, __m512 *acc)
 {
+    const uint8_t *codes = block_codes(weights, block, form);
     __m512i sum[TILE_MAX], first[TILE_MAX];
     for (int half = 0; half < 2; half++) {
         __m512i w[4];
@@ -167,26 +194,28 @@ INLINE void add_block(const uint8_t *codes, const struct block_scales *scales, s
         for (int i = 0; i < 4; i++)
             for (int t = 0; t < rows; t++)
                 sum[t] = _mm512_dpbusd_epi32(sum[t], w[i], broadcast_i32(x[t / 4]->q[t % 4] + 16 * half + 4 * i));
-        if (form.kind == QUANT_SUPER_SCALE)
+        if (form.kind == QUANT_SUPER_SCALE) {
+            __m512i half_scale = block_scales(weights, block, form).half[half];
             for (int t = 0; t < rows; t++) {
-                sum[t] = _mm512_mullo_epi32(sum[t], scales->half[half]);
+                sum[t] = _mm512_mullo_epi32(sum[t], half_scale);
                 if (half == 0)
                     first[t] = sum[t];
                 else
                     sum[t] = _mm512_add_epi32(sum[t], first[t]);
             }
+        }
     }
+    struct block_scales scales = block_scales(weights, block, form);
     for (int t = 0; t < rows; t++)
-        acc[t] = add_scaled(acc[t], sum[t], scales, &x[t / 4]->meta[t % 4], form);
+        acc[t] = add_scaled(acc[t], sum[t], &scales, &x[t / 4]->meta[t % 4], form);
 }
 
 /* Rows row .. row + T - 1 (T = tile); the first `live` of them exist. */
 INLINE void do_tile(const struct matmul_item *item, struct form form, uint32_t row, uint32_t live, int tile)
 {
     const struct matrix *matrix = item->matrix;
-    const struct expanded_block *expanded = item->scratch;
     const uint8_t *codes = matrix_codes(matrix, item->panel, 0);
-    const uint8_t *scales = codes + matrix->scales_offset;
+    const struct weights weights = {codes, codes + matrix->scales_offset, item->scratch};
     const struct activation_block *x[TILE_MAX / 4];
     __m512 acc[TILE_MAX];
     for (int g = 0; g < (tile + 3) / 4; g++)
@@ -195,14 +224,10 @@ INLINE void do_tile(const struct matmul_item *item, struct form form, uint32_t r
         acc[t] = _mm512_setzero_ps();
 
     for (uint32_t b = 0; b < matrix->blocks; b++) {
-        struct block_scales block_scales =
-            form.expanded ? expanded_scales(&expanded[b], form) : packed_scales(scales, b, form);
-        const uint8_t *block_codes =
-            form.expanded ? &expanded[b].codes[0][0] : codes + (size_t)b * (size_t)(form.bits * 64);
         if (!form.expanded)
             for (int line = 0; line < form.bits; line++)
-                _mm_prefetch((const char *)block_codes + PREFETCH_BYTES + line * 64, _MM_HINT_T0);
-        add_block(block_codes, &block_scales, form, x, tile, acc);
+                _mm_prefetch((const char *)block_codes(&weights, b, form) + PREFETCH_BYTES + line * 64, _MM_HINT_T0);
+        add_block(&weights, b, form, x, tile, acc);
         for (int g = 0; g < (tile + 3) / 4; g++)
             x[g]++;
     }
@@ -211,138 +236,138 @@ INLINE void do_tile(const struct matmul_item *item, struct form form, uint32_t r
             store_panel_row(item, row + (uint32_t)t, acc[t]);
 }
 
-/* ---- few rows: straight from the packed panel ---- */
+/* ---- instances: a function each, since together the compiler would not find them enough registers ---- */
 
-INLINE void do_packed(const struct matmul_item *item, struct form form)
-{
-    if (item->rows == 1)
-        do_tile(item, form, item->first_row, 1, 1);
-    else if (item->rows == 2)
-        do_tile(item, form, item->first_row, 2, 2);
-    else if (item->rows <= 4)
-        do_tile(item, form, item->first_row, item->rows, 4);
-    else
-        do_tile(item, form, item->first_row, item->rows, 8);
-}
+typedef void tile_function(const struct matmul_item *item, uint32_t row, uint32_t live);
+typedef void expand_function(const struct matrix *matrix, uint32_t panel, struct expanded_block *out);
 
-static void do_packed_panel(const struct matmul_item *item)
-{
-    switch (item->matrix->type) {
-    case TENSOR_Q4_0:
-        do_packed(item, form_q4_0);
-        break;
-    case TENSOR_Q4_1:
-        do_packed(item, form_q4_1);
-        break;
-    case TENSOR_Q5_0:
-        do_packed(item, form_q5_0);
-        break;
-    case TENSOR_Q5_1:
-        do_packed(item, form_q5_1);
-        break;
-    case TENSOR_Q8_0:
-        do_packed(item, form_q8_0);
-        break;
-    case TENSOR_Q4_K:
-        do_packed(item, form_q4_k);
-        break;
-    case TENSOR_Q5_K:
-        do_packed(item, form_q5_k);
-        break;
-    default:
-        do_packed(item, form_q6_k);
-        break;
-    }
-}
-
-/* ---- many rows: from an expanded panel ---- */
+/* Of one form: tiles of 1, 2, 4, 8 and 12 rows; NULL where the form does not use one. */
+struct instances {
+    tile_function *rows1, *rows2, *rows4, *rows8, *rows12;
+    expand_function *expand;
+};
 
 INLINE void expand(const struct matrix *matrix, uint32_t panel, struct form form, struct expanded_block *out)
 {
     const uint8_t *codes = matrix_codes(matrix, panel, 0);
     const uint8_t *scales = codes + matrix->scales_offset;
     for (uint32_t b = 0; b < matrix->blocks; b++) {
-        struct block_scales block_scales = packed_scales(scales, b, form);
+        struct block_scales of_block = packed_scales(scales, b, form);
         for (int half = 0; half < 2; half++) {
             __m512i w[4];
             packed_operands(codes + (size_t)b * (size_t)(form.bits * 64), form, half, w);
             for (int i = 0; i < 4; i++)
                 _mm512_storeu_si512(out[b].codes[4 * half + i], w[i]);
-            _mm512_storeu_si512(out[b].half_scale[half], block_scales.half[half]);
+            _mm512_storeu_si512(out[b].half_scale[half], of_block.half[half]);
         }
-        _mm512_storeu_ps(out[b].scale, block_scales.scale);
-        _mm512_storeu_ps(out[b].min, block_scales.min);
+        _mm512_storeu_ps(out[b].scale, of_block.scale);
+        _mm512_storeu_ps(out[b].min, of_block.min);
     }
 }
+
+#define TILE(name, tile)                                                                                               \
+    static __attribute__((noinline)) void name##_##tile(const struct matmul_item *item, uint32_t row, uint32_t live)   \
+    {                                                                                                                  \
+        do_tile(item, form_##name, row, live, tile);                                                                   \
+    }
+
+#define PACKED_FORM(name)                                                                                              \
+    TILE(name, 1)                                                                                                      \
+    TILE(name, 2)                                                                                                      \
+    TILE(name, 4)                                                                                                      \
+    TILE(name, 8)                                                                                                      \
+    static __attribute__((noinline)) void name##_expand(const struct matrix *matrix, uint32_t panel,                   \
+                                                        struct expanded_block *out)                                    \
+    {                                                                                                                  \
+        expand(matrix, panel, form_##name, out);                                                                       \
+    }
+#define PACKED_INSTANCES(name) {name##_1, name##_2, name##_4, name##_8, NULL, name##_expand}
+
+PACKED_FORM(q4_0)
+PACKED_FORM(q4_1)
+PACKED_FORM(q5_0)
+PACKED_FORM(q5_1)
+PACKED_FORM(q8_0)
+PACKED_FORM(q4_k)
+PACKED_FORM(q5_k)
+PACKED_FORM(q6_k)
+
+static const struct instances packed_instances[] = {
+    [TENSOR_Q4_0] = PACKED_INSTANCES(q4_0), [TENSOR_Q4_1] = PACKED_INSTANCES(q4_1),
+    [TENSOR_Q5_0] = PACKED_INSTANCES(q5_0), [TENSOR_Q5_1] = PACKED_INSTANCES(q5_1),
+    [TENSOR_Q8_0] = PACKED_INSTANCES(q8_0), [TENSOR_Q4_K] = PACKED_INSTANCES(q4_k),
+    [TENSOR_Q5_K] = PACKED_INSTANCES(q5_k), [TENSOR_Q6_K] = PACKED_INSTANCES(q6_k),
+};
+
+#define EXPANDED_FORM(name)                                                                                            \
+    TILE(name, 4)                                                                                                      \
+    TILE(name, 8)                                                                                                      \
+    TILE(name, 12)
+#define EXPANDED_INSTANCES(name) {NULL, NULL, name##_4, name##_8, name##_12, NULL}
+
+EXPANDED_FORM(min)
+EXPANDED_FORM(offset_8)
+EXPANDED_FORM(offset_16)
+EXPANDED_FORM(offset_128)
+TILE(halves, 4)
+TILE(halves, 8)
+
+static const struct instances min_instances = EXPANDED_INSTANCES(min);
+static const struct instances offset_8_instances = EXPANDED_INSTANCES(offset_8);
+static const struct instances offset_16_instances = EXPANDED_INSTANCES(offset_16);
+static const struct instances offset_128_instances = EXPANDED_INSTANCES(offset_128);
+/* Two sums a row: 12 rows do not fit the registers. */
+static const struct instances halves_instances = {NULL, NULL, halves_4, halves_8, NULL, NULL};
+
+static const struct instances *expanded_instances(const struct quant_facts *quant)
+{
+    switch (quant->offset) {
+    case 0:
+        return &min_instances;
+    case 8:
+        return &offset_8_instances;
+    case 16:
+        return &offset_16_instances;
+    case 128:
+        return &offset_128_instances;
+    default:
+        return &halves_instances;
+    }
+}
+
+/* ---- the item ---- */
 
 void matmul_expand_avx512(const struct matrix *matrix, uint32_t panel, struct expanded_block *out)
 {
-    switch (matrix->type) {
-    case TENSOR_Q4_0:
-    case TENSOR_Q4_1:
-        expand(matrix, panel, matrix->type == TENSOR_Q4_0 ? form_q4_0 : form_q4_1, out);
-        break;
-    case TENSOR_Q5_0:
-        expand(matrix, panel, form_q5_0, out);
-        break;
-    case TENSOR_Q5_1:
-        expand(matrix, panel, form_q5_1, out);
-        break;
-    case TENSOR_Q8_0:
-        expand(matrix, panel, form_q8_0, out);
-        break;
-    case TENSOR_Q4_K:
-        expand(matrix, panel, form_q4_k, out);
-        break;
-    case TENSOR_Q5_K:
-        expand(matrix, panel, form_q5_k, out);
-        break;
-    default:
-        expand(matrix, panel, form_q6_k, out);
-        break;
-    }
+    packed_instances[matrix->type].expand(matrix, panel, out);
 }
 
-INLINE void do_expanded(const struct matmul_item *item, struct form form, int tile)
+static void do_expanded(const struct matmul_item *item)
 {
+    const struct instances *instances = expanded_instances(item->matrix->quant);
     uint32_t end = item->first_row + item->rows, row = item->first_row;
-    for (; row + (uint32_t)tile <= end; row += (uint32_t)tile)
-        do_tile(item, form, row, (uint32_t)tile, tile);
-    if (end - row > 8)
-        do_tile(item, form, row, end - row, tile);
-    else if (end - row > 4)
-        do_tile(item, form, row, end - row, 8);
-    else if (end > row)
-        do_tile(item, form, row, end - row, 4);
-}
-
-static void do_expanded_panel(const struct matmul_item *item)
-{
-    switch (item->matrix->quant->offset) {
-    case 0:
-        do_expanded(item, (struct form){QUANT_SCALE_MIN, 8, 0, true}, 12);
-        break;
-    case 8:
-        do_expanded(item, (struct form){QUANT_SCALE, 8, 3, true}, 12);
-        break;
-    case 16:
-        do_expanded(item, (struct form){QUANT_SCALE, 8, 4, true}, 12);
-        break;
-    case 128:
-        do_expanded(item, (struct form){QUANT_SCALE, 8, 7, true}, 12);
-        break;
-    default:
-        do_expanded(item, (struct form){QUANT_SUPER_SCALE, 8, 5, true}, 8);
-        break;
-    }
+    if (instances->rows12 != NULL)
+        for (; row + 8 < end; row += 12)
+            instances->rows12(item, row, end - row);
+    for (; row + 4 < end; row += 8)
+        instances->rows8(item, row, end - row);
+    if (row < end)
+        instances->rows4(item, row, end - row);
 }
 
 void matmul_int8_avx512(const struct matmul_item *item)
 {
-    if (item->rows <= PACKED_ROWS_MAX) {
-        do_packed_panel(item);
-        return;
+    const struct instances *packed = &packed_instances[item->matrix->type];
+    if (item->rows > PACKED_ROWS_MAX) {
+        packed->expand(item->matrix, item->panel, item->scratch);
+        do_expanded(item);
+    } else if (item->rows > 4) {
+        packed->rows8(item, item->first_row, item->rows);
+    } else if (item->rows > 2) {
+        packed->rows4(item, item->first_row, item->rows);
+    } else if (item->rows == 2) {
+        packed->rows2(item, item->first_row, 2);
+    } else {
+        packed->rows1(item, item->first_row, 1);
     }
-    matmul_expand_avx512(item->matrix, item->panel, item->scratch);
-    do_expanded_panel(item);
 }

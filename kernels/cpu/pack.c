@@ -7,7 +7,9 @@
 #include "kernels/cpu/cpu.h"
 #include "kernels/cpu/half.h"
 
+#define OPERANDS 8
 #define OPERAND_BYTES 64
+#define LOW_NIBBLES 0x0f0f0f0fu
 #define LOAD_SLACK 64 /* vector loads may run past the last element */
 
 static uint32_t code_bytes(const struct quant_facts *quant)
@@ -29,34 +31,55 @@ static size_t scale_bytes(const struct quant_facts *quant, uint32_t blocks)
     }
 }
 
-/* Element k of a row sits in operand k / 4, byte 4 * row + k % 4. */
-static void put_code(uint8_t *codes, uint32_t bits, uint32_t row, uint32_t k, uint8_t code)
+static uint32_t load_four(const uint8_t *bytes)
 {
-    uint32_t operand = k / 4, byte = 4 * row + k % 4;
-    if (bits == 8) {
-        codes[operand * OPERAND_BYTES + byte] = code;
-        return;
-    }
-    codes[operand / 2 * OPERAND_BYTES + byte] |= (uint8_t)((code & 0x0f) << operand % 2 * 4);
-    uint8_t *high = codes + 4 * OPERAND_BYTES;
-    if (bits == 5)
-        high[byte] |= (uint8_t)(code >> 4 << operand);
-    else if (bits == 6)
-        high[operand / 4 * OPERAND_BYTES + byte] |= (uint8_t)(code >> 4 << operand % 4 * 2);
+    uint32_t word;
+    memcpy(&word, bytes, sizeof(word));
+    return word;
 }
 
-static uint8_t get_code(const uint8_t *codes, uint32_t bits, uint32_t row, uint32_t k)
+static void store_four(uint8_t *bytes, uint32_t word)
 {
-    uint32_t operand = k / 4, byte = 4 * row + k % 4;
-    if (bits == 8)
-        return codes[operand * OPERAND_BYTES + byte];
-    uint8_t low = codes[operand / 2 * OPERAND_BYTES + byte] >> operand % 2 * 4 & 0x0f;
-    const uint8_t *high = codes + 4 * OPERAND_BYTES;
+    memcpy(bytes, &word, sizeof(word));
+}
+
+/* A row has four bytes in each operand, from byte 4 * row: handled together, as the four codes of a word. */
+static void put_codes(uint8_t *packed, uint32_t bits, uint32_t row, const uint8_t *codes)
+{
+    uint8_t *at = packed + 4 * row, *high = at + 4 * OPERAND_BYTES;
+    uint32_t fifth = 0, pairs[2] = {0, 0};
+    for (uint32_t g = 0; g < OPERANDS; g++) {
+        uint32_t word = load_four(codes + 4 * g);
+        if (bits == 8)
+            store_four(at + g * OPERAND_BYTES, word);
+        else if (g % 2 == 1)
+            store_four(at + g / 2 * OPERAND_BYTES, (load_four(codes + 4 * g - 4) & LOW_NIBBLES) | (word & LOW_NIBBLES) << 4);
+        fifth |= (word >> 4 & 0x01010101) << g;
+        pairs[g / 4] |= (word >> 4 & 0x03030303) << g % 4 * 2;
+    }
     if (bits == 5)
-        return (uint8_t)(low | (high[byte] >> operand & 1) << 4);
-    if (bits == 6)
-        return (uint8_t)(low | (high[operand / 4 * OPERAND_BYTES + byte] >> operand % 4 * 2 & 3) << 4);
-    return low;
+        store_four(high, fifth);
+    if (bits == 6) {
+        store_four(high, pairs[0]);
+        store_four(high + OPERAND_BYTES, pairs[1]);
+    }
+}
+
+static void get_codes(const uint8_t *packed, uint32_t bits, uint32_t row, uint8_t *codes)
+{
+    const uint8_t *at = packed + 4 * row, *high = at + 4 * OPERAND_BYTES;
+    for (uint32_t g = 0; g < OPERANDS; g++) {
+        if (bits == 8) {
+            store_four(codes + 4 * g, load_four(at + g * OPERAND_BYTES));
+            continue;
+        }
+        uint32_t word = load_four(at + g / 2 * OPERAND_BYTES) >> g % 2 * 4 & LOW_NIBBLES;
+        if (bits == 5)
+            word |= (load_four(high) >> g & 0x01010101) << 4;
+        if (bits == 6)
+            word |= (load_four(high + g / 4 * OPERAND_BYTES) >> g % 4 * 2 & 0x03030303) << 4;
+        store_four(codes + 4 * g, word);
+    }
 }
 
 static void put_half(uint8_t *halves, uint32_t row, uint16_t value)
@@ -95,8 +118,7 @@ void matrix_block_read(const struct matrix *matrix, uint32_t row, uint32_t block
     const uint8_t *scales = matrix_scales(matrix, panel, block);
 
     *out = (struct quant_block){.scale = get_half(scales, lane)};
-    for (uint32_t k = 0; k < QUANT_BLOCK; k++)
-        out->codes[k] = get_code(codes, matrix->quant->bits, lane, k);
+    get_codes(codes, matrix->quant->bits, lane, out->codes);
     if (matrix->quant->kind == QUANT_SCALE_MIN || matrix->quant->kind == QUANT_SUPER_SCALE_MIN)
         out->min = get_half(scales + 32, lane);
     if (matrix->quant->kind == QUANT_SUPER_SCALE_MIN) {
@@ -145,8 +167,7 @@ static void pack_panel(const struct pack_job *job, uint32_t panel)
             uint8_t *codes = data + (size_t)b * matrix->code_bytes;
             uint8_t *scales = data + (matrix_scales(matrix, panel, b) - data);
             quant_block_read(matrix->type, source + row * job->row_bytes, b, &block);
-            for (uint32_t k = 0; k < QUANT_BLOCK; k++)
-                put_code(codes, matrix->quant->bits, lane, k, block.codes[k]);
+            put_codes(codes, matrix->quant->bits, lane, block.codes);
             put_scales(scales, matrix->quant->kind, lane, b % QUANT_SUPER, &block);
         }
     }
