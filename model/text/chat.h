@@ -19,16 +19,16 @@ struct chat_value {
     enum chat_kind kind;
     bool boolean;
     bool trusted;
-    int64_t integer;        /* CHAT_INTEGER that fits; otherwise number_text says all of it */
-    double number;          /* CHAT_FLOAT */
-    const char *text;       /* CHAT_TEXT: UTF-8, NUL-terminated besides; CHAT_INTEGER, CHAT_FLOAT: the number as sent */
+    int64_t integer;  /* CHAT_INTEGER that fits; otherwise number_text says all of it */
+    double number;    /* CHAT_FLOAT */
+    const char *text; /* CHAT_TEXT: UTF-8, NUL-terminated besides; CHAT_INTEGER, CHAT_FLOAT: the number as sent */
     size_t text_size;
-    int32_t message;        /* index of the message that this value came from; -1: none */
-    const char *field;      /* "content", "tool_calls.0.function.name", ...: for spans; NULL: none */
-    size_t count;           /* CHAT_LIST, CHAT_OBJECT */
-    struct chat_value **items;   /* (count) */
-    struct chat_value **keys;    /* (count) CHAT_TEXT: CHAT_OBJECT only */
-    size_t capacity;        /* of items and keys; the builder's */
+    int32_t message;           /* index of the message that this value came from; -1: none */
+    const char *field;         /* "content", "tool_calls.0.function.name", ...: for spans; NULL: none */
+    size_t count;              /* CHAT_LIST, CHAT_OBJECT */
+    struct chat_value **items; /* (count) */
+    struct chat_value **keys;  /* (count) CHAT_TEXT: CHAT_OBJECT only */
+    size_t capacity;           /* of items and keys; the builder's */
 };
 
 /* Builders: NULL when the arena is exhausted. chat_object_put replaces the value of a key that is there (order kept). */

@@ -48,10 +48,10 @@ struct chat_template_tokens {
 };
 
 struct chat_template_limits {
-    uint64_t steps_max;  /* expressions evaluated; 0: the default, 20 million */
-    uint32_t depth_max;  /* nesting of calls and blocks; 0: 128 */
-    size_t output_max;   /* bytes; 0: 256 MiB */
-    size_t memory_max;   /* bytes of arena; 0: 512 MiB */
+    uint64_t steps_max; /* expressions evaluated; 0: the default, 20 million */
+    uint32_t depth_max; /* nesting of calls and blocks; 0: 128 */
+    size_t output_max;  /* bytes; 0: 256 MiB */
+    size_t memory_max;  /* bytes of arena; 0: 512 MiB */
 };
 
 /* Syntax errors and constructs that are not supported name the line. `source` need not outlive the call. */

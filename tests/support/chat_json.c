@@ -176,9 +176,9 @@ static void mark(struct arena *arena, struct chat_value *value, int32_t message,
     value->field = field;
     for (size_t i = 0; i < value->count; i++) {
         char path[512];
-        int n = value->kind == CHAT_OBJECT ? snprintf(path, sizeof(path), "%s%s%s", field == NULL ? "" : field,
-                                                      field == NULL ? "" : ".", value->keys[i]->text)
-                                           : snprintf(path, sizeof(path), "%s.%zu", field, i);
+        const char *dot = field == NULL ? "" : ".", *head = field == NULL ? "" : field;
+        int n = value->kind == CHAT_OBJECT ? snprintf(path, sizeof(path), "%s%s%s", head, dot, value->keys[i]->text)
+                                           : snprintf(path, sizeof(path), "%s%s%zu", head, dot, i);
         mark(arena, value->items[i], message, arena_copy(arena, path, n < 511 ? (size_t)n : 511));
     }
 }

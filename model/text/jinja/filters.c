@@ -84,7 +84,7 @@ bool jinja_call_filter(struct jinja_run *run, struct jinja_value name, struct ji
     return filter->apply(run, filter, value, args, out);
 }
 
-/* The arguments of jinja2's generator functions are checked when they are called, their work is done when they are read. */
+/* The arguments of jinja2's generators are checked when they are called; their work is done when they are read. */
 static bool check_lazy(struct jinja_run *run, const struct jinja_filter *filter, const struct jinja_args *args)
 {
     static const struct {

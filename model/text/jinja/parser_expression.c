@@ -1,5 +1,5 @@
-/* Expressions, with the precedences of jinja2/parser.py: or, and, not, comparison, + -, ~, * / // %, **, unary, postfix,
- * filters and tests. */
+/* Expressions, with the precedences of jinja2/parser.py: or, and, not, comparison, + -, ~, * / // %, **, unary,
+ * postfix, filters and tests. */
 #include <string.h>
 
 #include "model/text/jinja/parser.h"

@@ -264,7 +264,7 @@ static bool dict_index(struct jinja_run *run, struct jinja_dict *dict)
     if (dict->index == NULL)
         return false;
     for (uint32_t i = 0; i < dict->count; i++) {
-        uint64_t hash;
+        uint64_t hash = 0;
         if (!jinja_hash(run, dict->keys[i], &hash))
             return false;
         uint32_t at = (uint32_t)(hash ^ hash >> 32) & (capacity - 1);
@@ -278,7 +278,7 @@ static bool dict_index(struct jinja_run *run, struct jinja_dict *dict)
 /* 1: found at *entry, 0: absent, -1: failed */
 static int dict_seek(struct jinja_run *run, const struct jinja_dict *dict, struct jinja_value key, uint32_t *entry)
 {
-    uint64_t hash;
+    uint64_t hash = 0;
     bool equal = false;
     if (!jinja_hash(run, key, &hash))
         return -1;
@@ -333,7 +333,7 @@ bool jinja_dict_put(struct jinja_run *run, struct jinja_dict *dict, struct jinja
     dict->count++;
     if (dict->index == NULL)
         return dict->count < DICT_INDEX_FROM || dict_index(run, dict);
-    uint64_t hash;
+    uint64_t hash = 0;
     if (!jinja_hash(run, key, &hash))
         return false;
     uint32_t mask = dict->index_capacity - 1, at = (uint32_t)(hash ^ hash >> 32) & mask;
@@ -369,7 +369,7 @@ int jinja_dict_find(struct jinja_run *run, struct jinja_value dict, struct jinja
             const char *bytes = jinja_string_bytes(run, key.string);
             return bytes == NULL ? -1 : jinja_dict_find_text(run, dict, bytes, key.string->size, out);
         }
-        uint64_t hash;
+        uint64_t hash = 0;
         return jinja_hash(run, key, &hash) ? 0 : -1;
     }
     uint32_t entry;
