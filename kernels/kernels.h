@@ -10,8 +10,9 @@
  * count, batch mix and thread count gives the same ones. All float arithmetic is IEEE binary32, round to nearest even,
  * denormals kept, fma written out and never contracted; "a*b" below is one rounded multiplication.
  *
- *  quantize  A row x of activations is cut into blocks of 32. amax = max |x|; scale = amax / 127; inverse = amax > 0 ?
- *            127 / amax : 0; q = nearest-even integer of x*inverse, in [-127, 127]. scale is kept as binary32.
+ *  quantize  A row x of activations is cut into blocks of 32. amax = max |x|; scale = amax / 127; inverse = amax >=
+ *            2^-119 ? 127 / amax : 0 (smaller blocks are zeros: 127 / amax could be infinite); q = nearest-even integer
+ *            of x*inverse, in [-127, 127]. scale is kept as binary32, and is NaN when the block holds a NaN.
  *            block_sum = scale * (float)(sum of q).
  *  int8 dot  For output row r and activation row t, acc = 0; for each 32-block b of k in ascending order:
  *              isum = exact int32 sum of (code - offset) * q over the block;
@@ -140,8 +141,8 @@ struct rope_append_args {
     const float *k; /* (rows, heads, head_dim): rotated, rounded, stored */
     const float *v; /* (rows, heads, head_dim): rounded, stored */
     uint32_t query_heads;
-    uint32_t layer;               /* model layer */
-    const struct row_run *runs;   /* (run_count) */
+    uint32_t layer;             /* model layer */
+    const struct row_run *runs; /* (run_count) */
     uint32_t run_count;
 };
 
@@ -187,10 +188,10 @@ struct sample_count {
 /* How one row's token is drawn. Order: bias; repetition, presence, frequency penalties; banned ids; then greedy, or
  * temperature, top_k, top_p, min_p, draw. Log-probabilities are of the raw logits, before all of that. */
 struct sample_row {
-    float temperature; /* 0: greedy, ties to the lowest id */
-    uint32_t top_k;    /* 0: off */
-    float top_p;       /* 1: off */
-    float min_p;       /* 0: off; relative to the most probable token */
+    float temperature;        /* 0: greedy, ties to the lowest id */
+    uint32_t top_k;           /* 0: off */
+    float top_p;              /* 1: off */
+    float min_p;              /* 0: off; relative to the most probable token */
     float repetition_penalty; /* 1: off; >0 logits are divided, others multiplied */
     float presence_penalty;
     float frequency_penalty;
@@ -213,35 +214,35 @@ struct sample_logprob {
 
 struct sample_result {
     int32_t id;
-    float logprob;                                   /* of id; only if logprobs > 0 */
-    uint32_t top_count;                              /* min(logprobs - 1, vocabulary) */
-    struct sample_logprob top[SAMPLE_LOGPROBS_MAX];  /* most probable first, ties to the lower id */
+    float logprob;                                  /* of id; only if logprobs > 0 */
+    uint32_t top_count;                             /* min(logprobs - 1, vocabulary) */
+    struct sample_logprob top[SAMPLE_LOGPROBS_MAX]; /* most probable first, ties to the lower id */
 };
 
 struct sample_args {
     float *logits; /* (rows, vocabulary); may be changed */
     uint32_t rows;
     uint32_t vocabulary;
-    const struct sample_row *row;  /* (rows) */
-    struct sample_result *result;  /* (rows), host memory, valid after wait */
+    const struct sample_row *row; /* (rows) */
+    struct sample_result *result; /* (rows), host memory, valid after wait */
 };
 
 /* ---- the backend ---- */
 
 struct kernels_args {
-    const char *cpu;     /* "auto", "scalar", "avx2", "avx512": the best of the names this processor has */
-    uint32_t threads;    /* 0: one a processor */
+    const char *cpu;  /* "auto", "scalar", "avx2", "avx512": the best of the names this processor has */
+    uint32_t threads; /* 0: one a processor */
     enum activation_mode activations;
-    uint32_t rows_max;        /* rows in a step */
-    uint32_t runs_max;        /* runs (sequences) in a step */
-    uint32_t context;         /* tokens a sequence, the rope table's length */
+    uint32_t rows_max; /* rows in a step */
+    uint32_t runs_max; /* runs (sequences) in a step */
+    uint32_t context;  /* tokens a sequence, the rope table's length */
     uint32_t query_heads_max;
     uint32_t vocabulary;
     uint32_t sample_rows_max;
     double rope_base;
-    uint32_t rope_dims;           /* the first rope_dims of a head are rotated; the rest is copied */
+    uint32_t rope_dims; /* the first rope_dims of a head are rotated; the rest is copied */
     struct kv_layout layout;
-    uint32_t pages;               /* the KV pool */
+    uint32_t pages; /* the KV pool */
 };
 
 struct kernels_memory {
@@ -254,7 +255,7 @@ struct kernel_ops {
     const char *name; /* "cpu" */
 
     enum status (*open)(const struct kernels_args *args, struct kernels **out, struct error *error);
-    void (*close)(struct kernels *kernels); /* everything taken from it must have been given back */
+    void (*close)(struct kernels *kernels);                /* everything taken from it must have been given back */
     const char *(*variant)(const struct kernels *kernels); /* "avx512" */
     struct kernels_memory (*memory)(const struct kernels *kernels);
 

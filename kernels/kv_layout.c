@@ -36,8 +36,8 @@ struct plan {
 static enum status check_shape(const struct kv_layer_shape *shape, uint32_t layer, struct error *error)
 {
     if (shape->kind == KV_STATE)
-        return error_set(error, STATUS_UNSUPPORTED, "layer %u keeps a recurrent state; only attention layers are served",
-                         layer);
+        return error_set(error, STATUS_UNSUPPORTED,
+                         "layer %u keeps a recurrent state; only attention layers are served", layer);
     if (shape->heads == 0 || shape->heads > 4096)
         return error_set(error, STATUS_UNSUPPORTED, "layer %u has %u KV heads; it must be between 1 and 4096", layer,
                          shape->heads);
@@ -187,12 +187,12 @@ enum status kv_layout_plan(const struct kv_layer_shape *shapes, uint32_t layers,
                          KV_LAYERS_MAX);
     if (k_format != KV_F16 || v_format != KV_F16)
         return error_set(error, STATUS_UNSUPPORTED, "only f16 KV is supported");
-    enum status status =
-        find_classes(shapes, layers, block_tokens, classes, &class_count, layer_class, error);
+    enum status status = find_classes(shapes, layers, block_tokens, classes, &class_count, layer_class, error);
     if (status != STATUS_OK)
         return status;
     if (!find_plan(classes, class_count, KV_BLOCK_TOKENS_MAX / block_tokens, &plan))
-        return error_set(error, STATUS_UNSUPPORTED, "the model's layers cannot share pages in %d groups", KV_GROUPS_MAX);
+        return error_set(error, STATUS_UNSUPPORTED, "the model's layers cannot share pages in %d groups",
+                         KV_GROUPS_MAX);
 
     layout->block_tokens = block_tokens;
     layout->layers = layers;

@@ -12,14 +12,14 @@
 #include "kernels/base/size.h"
 #include "kernels/cpu/cpu.h"
 
-#define TILE_ROWS 64       /* query rows (tokens x heads) of a tile, unless one token has more */
-#define TILES_A_WORKER 2   /* below this many, segments are shared out */
-#define WAVE_SEGMENTS 64   /* segments whose partial results are kept at once */
+#define TILE_ROWS 64     /* query rows (tokens x heads) of a tile, unless one token has more */
+#define TILES_A_WORKER 2 /* below this many, segments are shared out */
+#define WAVE_SEGMENTS 64 /* segments whose partial results are kept at once */
 #define STORE_ALONE_ELEMENTS 8192u
 
 struct attention_tile {
     const struct row_run *run;
-    uint32_t head; /* of KV */
+    uint32_t head;        /* of KV */
     uint32_t first_token; /* in the run */
     uint32_t tokens;
 };
@@ -29,7 +29,7 @@ struct attention_job {
     const struct attention_args *args;
     const struct kv_group *group;
     uint32_t group_index;
-    uint32_t layer; /* in the group */
+    uint32_t layer;        /* in the group */
     uint32_t heads_shared; /* query heads a KV head */
     float scale;
     float *out; /* (rows, query_heads, head_dim) */
@@ -43,15 +43,15 @@ struct attention_job {
 
 /* A worker's scratch, cut up. R: rows of the tile. */
 struct tile_scratch {
-    float *q;       /* (R, head_dim) */
-    float *k;       /* (4, head_dim, 64) */
-    float *v;       /* (256, head_dim) */
-    float *weights; /* (R, 256) */
-    float *out;     /* (R, head_dim) */
-    float *max;     /* (R) */
-    float *sum;     /* (R) */
-    float *max_all; /* (R) */
-    float *sum_all; /* (R) */
+    float *q;        /* (R, head_dim) */
+    float *k;        /* (4, head_dim, 64) */
+    float *v;        /* (256, head_dim) */
+    float *weights;  /* (R, 256) */
+    float *out;      /* (R, head_dim) */
+    float *max;      /* (R) */
+    float *sum;      /* (R) */
+    float *max_all;  /* (R) */
+    float *sum_all;  /* (R) */
     uint32_t *begin; /* (R) */
     uint32_t *end;   /* (R) */
 };
@@ -127,8 +127,7 @@ enum status cpu_attention_open(struct kernels *kernels, struct error *error)
     CHECK(tiles < UINT32_MAX);
     kernels->tiles_max = (uint32_t)tiles;
     kernels->tiles = cpu_take(tiles * sizeof(*kernels->tiles), counter);
-    kernels->attention_out =
-        cpu_take((size_t)args->rows_max * args->query_heads_max * dim * sizeof(float), counter);
+    kernels->attention_out = cpu_take((size_t)args->rows_max * args->query_heads_max * dim * sizeof(float), counter);
     kernels->partials_count = (size_t)kernels->workers * TILES_A_WORKER * wave_floats(shared, dim);
     kernels->partials = cpu_take(kernels->partials_count * sizeof(float), counter);
     if (kernels->tiles == NULL || kernels->attention_out == NULL || kernels->partials == NULL)
@@ -212,9 +211,8 @@ static void load_segment(const struct attention_job *job, const struct attention
         for (uint32_t at = 0; at < tokens; at += piece) {
             uint32_t chunk = (key + at) / SEGMENT_CHUNK, slot = (key + at) % SEGMENT_CHUNK;
             for (uint32_t dim = 0; dim < dim_count; dim++)
-                kernels->variant->to_float(
-                    k + (size_t)dim * tokens + at, piece,
-                    scratch->k + ((size_t)chunk * dim_count + dim) * SEGMENT_CHUNK + slot);
+                kernels->variant->to_float(k + (size_t)dim * tokens + at, piece,
+                                           scratch->k + ((size_t)chunk * dim_count + dim) * SEGMENT_CHUNK + slot);
         }
         kernels->variant->to_float(v, tokens * dim_count, scratch->v + (size_t)key * dim_count);
     }
@@ -227,8 +225,8 @@ static void load_queries(const struct attention_job *job, const struct attention
     size_t row_floats = (size_t)job->heads_shared * job->group->head_dim;
     for (uint32_t t = 0; t < tile->tokens; t++) {
         size_t row = tile->run->first_row + tile->first_token + t;
-        const float *q = job->args->q + (row * job->args->query_heads + tile->head * job->heads_shared) *
-                                            job->group->head_dim;
+        const float *q =
+            job->args->q + (row * job->args->query_heads + tile->head * job->heads_shared) * job->group->head_dim;
         for (size_t i = 0; i < row_floats; i++)
             scratch->q[t * row_floats + i] = q[i] * job->scale;
     }

@@ -39,10 +39,10 @@ struct matrix {
     uint32_t rows;
     uint32_t columns;
     uint32_t panels;
-    uint32_t blocks;        /* columns / 32; 0 for float types */
-    uint32_t code_bytes;    /* a block's codes; 0 for float types */
-    size_t scales_offset;   /* in a panel */
-    size_t panel_bytes;     /* float types: 16 rows */
+    uint32_t blocks;      /* columns / 32; 0 for float types */
+    uint32_t code_bytes;  /* a block's codes; 0 for float types */
+    size_t scales_offset; /* in a panel */
+    size_t panel_bytes;   /* float types: 16 rows */
     size_t bytes;
     uint8_t *data;
 };
@@ -83,9 +83,9 @@ void cpu_matrix_free(struct kernels *kernels, struct matrix *matrix);
 
 struct activation_meta {
     float scale;
-    float block_sum;           /* scale * sum of q */
-    int32_t minus_sum;         /* -(sum of q): times a format's offset it is what the offset adds to a dot */
-    int32_t minus_sum_first;   /* the same over the first 16 elements */
+    float block_sum;         /* scale * sum of q */
+    int32_t minus_sum;       /* -(sum of q): times a format's offset it is what the offset adds to a dot */
+    int32_t minus_sum_first; /* the same over the first 16 elements */
 };
 
 /* One 32-block of four rows. */
@@ -200,9 +200,9 @@ struct kernels {
     uint8_t *scratch; /* (workers, scratch_bytes), 64-byte aligned */
     size_t scratch_bytes;
 
-    float *attention_out;      /* (rows_max, query_heads_max, head_dim_max) */
-    float *partials;           /* attention's partial results: attention.c */
-    size_t partials_count;     /* floats */
+    float *attention_out;         /* (rows_max, query_heads_max, head_dim_max) */
+    float *partials;              /* attention's partial results: attention.c */
+    size_t partials_count;        /* floats */
     struct attention_tile *tiles; /* attention.c */
     uint32_t tiles_max;
 

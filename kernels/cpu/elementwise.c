@@ -168,6 +168,5 @@ void cpu_rope_append(struct kernels *kernels, const struct rope_append_args *arg
         rows = run->first_row + run->rows > rows ? run->first_row + run->rows : rows;
     }
     CHECK(rows <= kernels->args.rows_max);
-    for_rows(kernels, rope_append_row, args, rows,
-             (size_t)(args->query_heads + 2 * group->heads) * group->head_dim);
+    for_rows(kernels, rope_append_row, args, rows, (size_t)(args->query_heads + 2 * group->heads) * group->head_dim);
 }

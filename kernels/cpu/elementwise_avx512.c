@@ -43,7 +43,8 @@ static void quantize_row(const float *x, uint32_t blocks, struct activation_bloc
 {
     const __m512i magnitude = _mm512_set1_epi32(0x7fffffff);
     for (uint32_t b = 0; b < blocks; b++) {
-        __m512 low = _mm512_loadu_ps(x + (size_t)b * QUANT_BLOCK), high = _mm512_loadu_ps(x + (size_t)b * QUANT_BLOCK + 16);
+        __m512 low = _mm512_loadu_ps(x + (size_t)b * QUANT_BLOCK),
+               high = _mm512_loadu_ps(x + (size_t)b * QUANT_BLOCK + 16);
         __m512i bits = _mm512_max_epi32(_mm512_and_si512(_mm512_castps_si512(low), magnitude),
                                         _mm512_and_si512(_mm512_castps_si512(high), magnitude));
         float amax = bits_float((uint32_t)_mm512_reduce_max_epi32(bits));

@@ -12,8 +12,8 @@
 #include "kernels/cpu/expanded.h"
 
 #define SLAB_BYTES (384u << 10)
-#define SLAB_ROWS_STEP 24u   /* a multiple of every variant's row tile */
-#define STATIC_ROWS_MAX 8u   /* up to here the weights are what takes time */
+#define SLAB_ROWS_STEP 24u    /* a multiple of every variant's row tile */
+#define STATIC_ROWS_MAX 8u    /* up to here the weights are what takes time */
 #define ALONE_PRODUCTS 65536u /* smaller work is not worth waking the others */
 
 struct matmul_job {

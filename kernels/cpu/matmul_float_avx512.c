@@ -62,8 +62,8 @@ static void block_values(const struct matrix *matrix, const struct expanded_bloc
 
 static void decode_quantized(const struct matrix *matrix, uint32_t panel, struct expanded_block *blocks, float *to)
 {
-    const __m512i stride = _mm512_mullo_epi32(
-        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), _mm512_set1_epi32(16));
+    const __m512i stride = _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                                              _mm512_set1_epi32(16));
     matmul_expand_avx512(matrix, panel, blocks);
     for (uint32_t b = 0; b < matrix->blocks; b++) {
         float values[QUANT_BLOCK][16];

@@ -96,7 +96,8 @@ INLINE __m256i load_i8(const uint8_t *bytes)
 /* `lane`: the first of the 8 rows in the panel, 0 or 8. */
 INLINE struct block_scales packed_scales(const uint8_t *scales, uint32_t block, struct form form, uint32_t lane)
 {
-    struct block_scales out = {_mm256_setzero_ps(), _mm256_setzero_ps(), {_mm256_setzero_si256(), _mm256_setzero_si256()}};
+    struct block_scales out = {
+        _mm256_setzero_ps(), _mm256_setzero_ps(), {_mm256_setzero_si256(), _mm256_setzero_si256()}};
     uint32_t sub = block % QUANT_SUPER;
     if (form.kind == QUANT_SCALE) {
         out.scale = load_halves(scales + (size_t)block * 32 + 2 * lane);
@@ -120,8 +121,8 @@ INLINE struct block_scales packed_scales(const uint8_t *scales, uint32_t block, 
 
 INLINE struct block_scales expanded_scales(const struct expanded_block *block, struct form form, uint32_t lane)
 {
-    struct block_scales out = {_mm256_loadu_ps(block->scale + lane), _mm256_setzero_ps(),
-                               {_mm256_setzero_si256(), _mm256_setzero_si256()}};
+    struct block_scales out = {
+        _mm256_loadu_ps(block->scale + lane), _mm256_setzero_ps(), {_mm256_setzero_si256(), _mm256_setzero_si256()}};
     if (form.kind == QUANT_SCALE_MIN)
         out.min = _mm256_loadu_ps(block->min + lane);
     if (form.kind == QUANT_SUPER_SCALE) {
@@ -167,8 +168,8 @@ INLINE __m256i dot_half(__m256i sum, const __m256i w[4], const int8_t *q, struct
     }
     /* 2 * 31 * 127 * 4 < 2^15, 2 * 63 * 127 * 2 < 2^15 */
     if (form.code_bits <= 5) {
-        __m256i pairs = _mm256_add_epi16(_mm256_add_epi16(products[0], products[1]),
-                                         _mm256_add_epi16(products[2], products[3]));
+        __m256i pairs =
+            _mm256_add_epi16(_mm256_add_epi16(products[0], products[1]), _mm256_add_epi16(products[2], products[3]));
         return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, ones));
     }
     if (form.code_bits == 6) {
@@ -180,8 +181,8 @@ INLINE __m256i dot_half(__m256i sum, const __m256i w[4], const int8_t *q, struct
     return sum;
 }
 
-INLINE __m256 add_scaled(__m256 acc, __m256i sum, const struct block_scales *scales,
-                         const struct activation_meta *meta, struct form form)
+INLINE __m256 add_scaled(__m256 acc, __m256i sum, const struct block_scales *scales, const struct activation_meta *meta,
+                         struct form form)
 {
     __m256 scale = _mm256_mul_ps(scales->scale, _mm256_set1_ps(meta->scale));
     acc = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale, acc);

@@ -95,7 +95,8 @@ INLINE __m512i load_i8(const uint8_t *bytes)
 
 INLINE struct block_scales packed_scales(const uint8_t *scales, uint32_t block, struct form form)
 {
-    struct block_scales out = {_mm512_setzero_ps(), _mm512_setzero_ps(), {_mm512_setzero_si512(), _mm512_setzero_si512()}};
+    struct block_scales out = {
+        _mm512_setzero_ps(), _mm512_setzero_ps(), {_mm512_setzero_si512(), _mm512_setzero_si512()}};
     uint32_t sub = block % QUANT_SUPER;
     if (form.kind == QUANT_SCALE) {
         out.scale = load_halves(scales + (size_t)block * 32);
@@ -118,8 +119,8 @@ INLINE struct block_scales packed_scales(const uint8_t *scales, uint32_t block, 
 
 INLINE struct block_scales expanded_scales(const struct expanded_block *block, struct form form)
 {
-    struct block_scales out = {_mm512_loadu_ps(block->scale), _mm512_setzero_ps(),
-                               {_mm512_setzero_si512(), _mm512_setzero_si512()}};
+    struct block_scales out = {
+        _mm512_loadu_ps(block->scale), _mm512_setzero_ps(), {_mm512_setzero_si512(), _mm512_setzero_si512()}};
     if (form.kind == QUANT_SCALE_MIN)
         out.min = _mm512_loadu_ps(block->min);
     if (form.kind == QUANT_SUPER_SCALE) {
@@ -149,8 +150,8 @@ INLINE __m512i start_sum(const struct activation_meta *meta, struct form form, i
     return _mm512_slli_epi32(sum, (unsigned)form.offset_shift);
 }
 
-INLINE __m512 add_scaled(__m512 acc, __m512i sum, const struct block_scales *scales,
-                         const struct activation_meta *meta, struct form form)
+INLINE __m512 add_scaled(__m512 acc, __m512i sum, const struct block_scales *scales, const struct activation_meta *meta,
+                         struct form form)
 {
     __m512 scale = _mm512_mul_ps(scales->scale, _mm512_set1_ps(meta->scale));
     acc = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), scale, acc);
@@ -168,7 +169,8 @@ struct weights {
 
 INLINE struct block_scales block_scales(const struct weights *weights, uint32_t block, struct form form)
 {
-    return form.expanded ? expanded_scales(&weights->expanded[block], form) : packed_scales(weights->scales, block, form);
+    return form.expanded ? expanded_scales(&weights->expanded[block], form)
+                         : packed_scales(weights->scales, block, form);
 }
 
 INLINE const uint8_t *block_codes(const struct weights *weights, uint32_t block, struct form form)
@@ -265,23 +267,26 @@ INLINE void expand(const struct matrix *matrix, uint32_t panel, struct form form
     }
 }
 
-#define TILE(name, tile)                                                                                               \
-    static __attribute__((noinline)) void name##_##tile(const struct matmul_item *item, uint32_t row, uint32_t live)   \
-    {                                                                                                                  \
-        do_tile(item, form_##name, row, live, tile);                                                                   \
+#define TILE(name, tile)                                                                                             \
+    static __attribute__((noinline)) void name##_##tile(const struct matmul_item *item, uint32_t row, uint32_t live) \
+    {                                                                                                                \
+        do_tile(item, form_##name, row, live, tile);                                                                 \
     }
 
-#define PACKED_FORM(name)                                                                                              \
-    TILE(name, 1)                                                                                                      \
-    TILE(name, 2)                                                                                                      \
-    TILE(name, 4)                                                                                                      \
-    TILE(name, 8)                                                                                                      \
-    static __attribute__((noinline)) void name##_expand(const struct matrix *matrix, uint32_t panel,                   \
-                                                        struct expanded_block *out)                                    \
-    {                                                                                                                  \
-        expand(matrix, panel, form_##name, out);                                                                       \
+#define PACKED_FORM(name)                                                                            \
+    TILE(name, 1)                                                                                    \
+    TILE(name, 2)                                                                                    \
+    TILE(name, 4)                                                                                    \
+    TILE(name, 8)                                                                                    \
+    static __attribute__((noinline)) void name##_expand(const struct matrix *matrix, uint32_t panel, \
+                                                        struct expanded_block *out)                  \
+    {                                                                                                \
+        expand(matrix, panel, form_##name, out);                                                     \
     }
-#define PACKED_INSTANCES(name) {name##_1, name##_2, name##_4, name##_8, NULL, name##_expand}
+#define PACKED_INSTANCES(name)                                      \
+    {                                                               \
+        name##_1, name##_2, name##_4, name##_8, NULL, name##_expand \
+    }
 
 PACKED_FORM(q4_0)
 PACKED_FORM(q4_1)
@@ -299,11 +304,14 @@ static const struct instances packed_instances[] = {
     [TENSOR_Q5_K] = PACKED_INSTANCES(q5_k), [TENSOR_Q6_K] = PACKED_INSTANCES(q6_k),
 };
 
-#define EXPANDED_FORM(name)                                                                                            \
-    TILE(name, 4)                                                                                                      \
-    TILE(name, 8)                                                                                                      \
+#define EXPANDED_FORM(name) \
+    TILE(name, 4)           \
+    TILE(name, 8)           \
     TILE(name, 12)
-#define EXPANDED_INSTANCES(name) {NULL, NULL, name##_4, name##_8, name##_12, NULL}
+#define EXPANDED_INSTANCES(name)                        \
+    {                                                   \
+        NULL, NULL, name##_4, name##_8, name##_12, NULL \
+    }
 
 EXPANDED_FORM(min)
 EXPANDED_FORM(offset_8)

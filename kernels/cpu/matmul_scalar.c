@@ -13,8 +13,8 @@ static int32_t dot_half(const uint8_t *codes, int32_t offset, const int8_t *q)
 }
 
 /* acc + one block, as the arithmetic contract says. */
-static float add_block(float acc, const struct quant_facts *quant, const struct quant_block *weights,
-                       const int8_t *q, const struct activation_meta *meta)
+static float add_block(float acc, const struct quant_facts *quant, const struct quant_block *weights, const int8_t *q,
+                       const struct activation_meta *meta)
 {
     int32_t first = dot_half(weights->codes, quant->offset, q);
     int32_t second = dot_half(weights->codes + 16, quant->offset, q + 16);

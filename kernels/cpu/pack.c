@@ -53,7 +53,8 @@ static void put_codes(uint8_t *packed, uint32_t bits, uint32_t row, const uint8_
         if (bits == 8)
             store_four(at + g * OPERAND_BYTES, word);
         else if (g % 2 == 1)
-            store_four(at + g / 2 * OPERAND_BYTES, (load_four(codes + 4 * g - 4) & LOW_NIBBLES) | (word & LOW_NIBBLES) << 4);
+            store_four(at + g / 2 * OPERAND_BYTES, (load_four(codes + 4 * g - 4) & LOW_NIBBLES) | (word & LOW_NIBBLES)
+                                                                                                      << 4);
         fifth |= (word >> 4 & 0x01010101) << g;
         pairs[g / 4] |= (word >> 4 & 0x03030303) << g % 4 * 2;
     }

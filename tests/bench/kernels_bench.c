@@ -134,7 +134,8 @@ static void bench_matmul(struct bench *bench, enum tensor_type type, uint32_t ou
     struct activations *input = take_activations(bench, rows, columns, matrix[0]);
     float *x = random_floats(bench, (size_t)rows * columns), *weight = random_floats(bench, columns);
     float *out = random_floats(bench, (size_t)rows * outputs);
-    struct norm_args norm = {.x = x, .weight = weight, .epsilon = 1e-5f, .rows = rows, .columns = columns, .out = input};
+    struct norm_args norm = {
+        .x = x, .weight = weight, .epsilon = 1e-5f, .rows = rows, .columns = columns, .out = input};
     kernels_cpu.norm(bench->kernels, &norm);
     for (uint32_t i = 0; i < c.copies; i++)
         c.args[i] = (struct matmul_args){.input = input, .rows = rows, .count = 1, .matrix = {matrix[i]}, .out = {out}};
@@ -206,7 +207,8 @@ static void bench_rows(struct bench *bench, uint32_t rows, uint32_t from)
     struct matrix *wide = random_matrix(bench, TENSOR_Q4_1, 16, FEED_FORWARD);
     struct activations *out = take_activations(bench, rows, COLUMNS, narrow);
     struct activations *out_wide = take_activations(bench, rows, FEED_FORWARD, wide);
-    float *a = random_floats(bench, (size_t)rows * FEED_FORWARD), *b = random_floats(bench, (size_t)rows * FEED_FORWARD);
+    float *a = random_floats(bench, (size_t)rows * FEED_FORWARD),
+          *b = random_floats(bench, (size_t)rows * FEED_FORWARD);
     uint32_t pages[CONTEXT / BLOCK_TOKENS];
     for (uint32_t i = 0; i < CONTEXT / BLOCK_TOKENS; i++)
         pages[i] = (i * 37) % (CONTEXT / BLOCK_TOKENS);
@@ -221,7 +223,8 @@ static void bench_rows(struct bench *bench, uint32_t rows, uint32_t from)
     report(bench, "norm", rows, 0, 0, elements * 5, run_norm, &c);
     report(bench, "swiglu", rows, 0, 0, (double)rows * FEED_FORWARD * 9, run_swiglu, &c);
     report(bench, "rope_append", rows, from, 0, elements * 4, run_rope, &c);
-    report(bench, "attention", rows, from, 4 * elements * keys, 4.0 * HEADS * HEAD_DIM * (from + rows), run_attention, &c);
+    report(bench, "attention", rows, from, 4 * elements * keys, 4.0 * HEADS * HEAD_DIM * (from + rows), run_attention,
+           &c);
     kernels_cpu.floats_give(bench->kernels, a);
     kernels_cpu.floats_give(bench->kernels, b);
     kernels_cpu.activations_give(bench->kernels, out);

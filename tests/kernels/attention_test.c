@@ -351,7 +351,8 @@ START_TEST(steps_variants_and_threads_do_not_change_a_bit)
         for (int s = 0; s < SEQUENCES; s++)
             for (int layer = 0; layer < LAYERS; layer++) {
                 char what[80];
-                snprintf(what, sizeof(what), "%s, %u threads, sequence %d, layer %d", names[i % variants], threads, s, layer);
+                snprintf(what, sizeof(what), "%s, %u threads, sequence %d, layer %d", names[i % variants], threads, s,
+                         layer);
                 bed_equal(what, scene.sequences[s].out[layer], expected[s][layer],
                           scene.sequences[s].tokens * query_floats(&scene.shape));
             }
@@ -367,7 +368,8 @@ Suite *suite(void)
 {
     Suite *s = suite_create("attention");
     TCase *t = tcase_create("attention");
-    tcase_add_loop_test(t, steps_variants_and_threads_do_not_change_a_bit, 0, (int)(sizeof(shapes) / sizeof(shapes[0])));
+    tcase_add_loop_test(t, steps_variants_and_threads_do_not_change_a_bit, 0,
+                        (int)(sizeof(shapes) / sizeof(shapes[0])));
     suite_add_tcase(s, t);
     return s;
 }

@@ -13,7 +13,8 @@ const enum tensor_type test_types[TEST_TYPES] = {
 
 struct kv_layout bed_layout(const struct bed_args *args)
 {
-    struct kv_layer_shape full = {KV_FULL, 0, args->heads > 0 ? args->heads : 1, args->head_dim > 0 ? args->head_dim : 16};
+    struct kv_layer_shape full = {KV_FULL, 0, args->heads > 0 ? args->heads : 1,
+                                  args->head_dim > 0 ? args->head_dim : 16};
     struct kv_layer_shape shapes[2] = {full, full};
     struct kv_layout layout;
     struct error error;
@@ -21,8 +22,8 @@ struct kv_layout bed_layout(const struct bed_args *args)
         shapes[1].kind = KV_WINDOW;
         shapes[1].window = args->window;
     }
-    enum status status = kv_layout_plan(shapes, 2, args->block_tokens > 0 ? args->block_tokens : 16, KV_F16, KV_F16,
-                                        &layout, &error);
+    enum status status =
+        kv_layout_plan(shapes, 2, args->block_tokens > 0 ? args->block_tokens : 16, KV_F16, KV_F16, &layout, &error);
     ck_assert_msg(status == STATUS_OK, "%s", error.text);
     return layout;
 }

@@ -143,7 +143,7 @@ END_TEST
 START_TEST(hard_values_give_the_same_bits)
 {
     enum { COLUMNS = 64 };
-    static const float hard[] = {0.0f,     -0.0f,   1e-40f,   -1e-45f, 3e38f, -3e38f, 88.3f,   88.4f,
+    static const float hard[] = {0.0f,     -0.0f,   1e-40f,  -1e-45f, 3e38f, -3e38f, 88.3f,    88.4f,
                                  -87.336f, -87.34f, -104.0f, 1e-38f,  1e30f, 0.5f,   1.5e-36f, -88.38f};
     uint64_t random = test_seed();
     const char *names[TEST_VARIANTS_MAX];
@@ -180,7 +180,8 @@ Suite *suite(void)
 {
     Suite *s = suite_create("elementwise");
     TCase *t = tcase_create("elementwise");
-    tcase_add_loop_test(t, every_variant_gives_the_same_bits, 0, (int)(sizeof(column_counts) / sizeof(column_counts[0])));
+    tcase_add_loop_test(t, every_variant_gives_the_same_bits, 0,
+                        (int)(sizeof(column_counts) / sizeof(column_counts[0])));
     tcase_add_test(t, hard_values_give_the_same_bits);
     suite_add_tcase(s, t);
     return s;

@@ -68,15 +68,15 @@ static void run_norm(struct kernels *kernels, const struct matmul_case *c, uint3
     kernels_cpu.upload(kernels, x, c->x + (size_t)first * c->columns, (size_t)rows * c->columns);
     for (uint32_t k = 0; k < c->columns; k++)
         weight[k] = (float)(1 << k % 3);
-    struct norm_args norm = {.x = x, .weight = weight, .epsilon = 1e-5f, .rows = rows, .columns = c->columns, .out = out};
+    struct norm_args norm = {
+        .x = x, .weight = weight, .epsilon = 1e-5f, .rows = rows, .columns = c->columns, .out = out};
     kernels_cpu.norm(kernels, &norm);
     kernels_cpu.floats_give(kernels, x);
     kernels_cpu.floats_give(kernels, weight);
 }
 
 /* Rows first .. first + rows - 1 of the case on one backend: plain into out[0], with bias and residual into out[1]. */
-static void run_case(struct kernels *kernels, const struct matmul_case *c, uint32_t first, uint32_t rows,
-                     float *out[2])
+static void run_case(struct kernels *kernels, const struct matmul_case *c, uint32_t first, uint32_t rows, float *out[2])
 {
     struct matrix *matrix = bed_pack(kernels, c->type, c->weights, c->outputs, c->columns);
     struct activations *input = take(kernels, rows, c->columns, matrix, matrix);
@@ -174,7 +174,8 @@ static void compare(const struct matmul_case *c, float *const got[2], float *con
 /* All variants against what scalar computed for all rows at once. */
 static void check_bits(const struct matmul_case *c, float *const expected[2], uint64_t *random)
 {
-    static const uint32_t row_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 29, 61};
+    static const uint32_t row_counts[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                          12, 13, 14, 15, 16, 17, 18, 19, 20, 29, 61};
     const char *names[TEST_VARIANTS_MAX];
     uint32_t variants = bed_variants(names);
     float *got[2];
@@ -260,8 +261,7 @@ START_TEST(large_products_do_not_depend_on_their_division)
         struct matmul_case c = {.columns = COLUMNS, .x = x};
         float *out = bed_floats(kernels, (size_t)LARGE_ROWS * OUTPUTS);
         run_norm(kernels, &c, 0, LARGE_ROWS, input);
-        struct matmul_args matmul = {
-            .input = input, .rows = LARGE_ROWS, .count = 1, .matrix = {matrix}, .out = {out}};
+        struct matmul_args matmul = {.input = input, .rows = LARGE_ROWS, .count = 1, .matrix = {matrix}, .out = {out}};
         kernels_cpu.matmul(kernels, &matmul);
         if (threads == 1)
             memcpy(first, out, (size_t)LARGE_ROWS * OUTPUTS * sizeof(float));
@@ -316,7 +316,8 @@ START_TEST(embedding_rows_are_what_dequantizing_gives)
     kernels_cpu.embed(kernels, matrix, ids, 40, out);
     kernels_cpu.wait(kernels);
     for (int i = 0; i < 40; i++)
-        bed_equal(tensor_type_facts(type)->name, out + (size_t)i * COLUMNS, expected + (size_t)ids[i] * COLUMNS, COLUMNS);
+        bed_equal(tensor_type_facts(type)->name, out + (size_t)i * COLUMNS, expected + (size_t)ids[i] * COLUMNS,
+                  COLUMNS);
     kernels_cpu.floats_give(kernels, out);
     kernels_cpu.matrix_free(kernels, matrix);
     bed_close(kernels);

@@ -9,7 +9,7 @@
 #include "tests/unit/unit.h"
 
 struct counts {
-    uint32_t runs;                  /* plain: the pool orders the accesses, which the thread sanitizer checks */
+    uint32_t runs;                   /* plain: the pool orders the accesses, which the thread sanitizer checks */
     uint32_t seen[POOL_WORKERS_MAX]; /* of each worker: the last run it saw */
     uint32_t times[POOL_WORKERS_MAX];
 };
