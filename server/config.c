@@ -57,8 +57,9 @@ static enum status read_pair(struct config_reader *reader, enum options_command 
         return STATUS_OK;
     struct buffer source = {0};
     buffer_printf(&source, "%s line %zu: %s", reader->path, line_of(reader), row->name);
-    status = source.failed ? error_no_memory(error, "the configuration")
-                           : options_set(options, row, (const char *)reader->event.data.scalar.value, source.data, error);
+    status = source.failed
+                 ? error_no_memory(error, "the configuration")
+                 : options_set(options, row, (const char *)reader->event.data.scalar.value, source.data, error);
     buffer_free(&source);
     return status;
 }

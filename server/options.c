@@ -83,7 +83,9 @@ static enum status set_number(struct options *options, const struct option_row *
                               const char *source, struct error *error)
 {
     char wanted[96];
-    const char *what = row->kind == OPTION_NUMBER ? "a number" : row->kind == OPTION_BYTES ? "a size" : "a whole number";
+    const char *what = row->kind == OPTION_NUMBER  ? "a number"
+                       : row->kind == OPTION_BYTES ? "a size"
+                                                   : "a whole number";
     snprintf(wanted, sizeof wanted, "%s between %.10g and %.10g%s", what, row->minimum, row->maximum,
              row->kind == OPTION_BYTES ? " bytes, such as 512MiB" : "");
     double number;
@@ -97,8 +99,8 @@ static enum status set_number(struct options *options, const struct option_row *
     return STATUS_OK;
 }
 
-static enum status set_flag(struct options *options, const struct option_row *row, const char *value, const char *source,
-                            struct error *error)
+static enum status set_flag(struct options *options, const struct option_row *row, const char *value,
+                            const char *source, struct error *error)
 {
     bool on = strcmp(value, "true") == 0;
     if (!on && strcmp(value, "false") != 0)
@@ -190,7 +192,8 @@ static enum status unknown_option(struct error *error, const char *name, enum op
 {
     const char *nearest = options_nearest(name, command);
     if (options_find(name) != NULL)
-        return error_field(error, STATUS_INVALID, name, "option --%s does not belong to this command; see --help", name);
+        return error_field(error, STATUS_INVALID, name, "option --%s does not belong to this command; see --help",
+                           name);
     if (nearest == NULL)
         return error_field(error, STATUS_INVALID, name, "there is no option --%.60s; see --help", name);
     return error_field(error, STATUS_INVALID, name, "there is no option --%.60s; did you mean --%s?", name, nearest);
@@ -282,8 +285,8 @@ static enum status check_together(const struct options *options, struct error *e
 {
     int64_t block = options->block_tokens;
     if ((block & (block - 1)) != 0)
-        return error_field(error, STATUS_INVALID, "block-tokens", "--block-tokens is %lld; it must be 16, 32, 64, 128 or 256",
-                           (long long)block);
+        return error_field(error, STATUS_INVALID, "block-tokens",
+                           "--block-tokens is %lld; it must be 16, 32, 64, 128 or 256", (long long)block);
     return STATUS_OK;
 }
 

@@ -28,7 +28,7 @@ enum options_command {
 
 struct options {
     /* where things are */
-    char *model;  /* a file, or the name of a model in model_dir */
+    char *model; /* a file, or the name of a model in model_dir */
     char *model_dir;
     char *config; /* "": none */
 
@@ -37,11 +37,11 @@ struct options {
     int64_t port; /* 0: any free one */
 
     /* the engine */
-    int64_t threads;     /* 0: one a processor */
-    char *cpu;           /* auto, scalar, avx2, avx512 */
-    char *activations;   /* int8, f32 */
-    int64_t context;     /* tokens; 0: what the model was trained for */
-    int64_t kv_memory;   /* bytes */
+    int64_t threads;   /* 0: one a processor */
+    char *cpu;         /* auto, scalar, avx2, avx512 */
+    char *activations; /* int8, f32 */
+    int64_t context;   /* tokens; 0: what the model was trained for */
+    int64_t kv_memory; /* bytes */
     int64_t block_tokens;
     int64_t max_sequences;
     int64_t prefill_chunk;
@@ -76,7 +76,7 @@ struct options {
 enum option_kind { OPTION_TEXT, OPTION_CHOICE, OPTION_INTEGER, OPTION_BYTES, OPTION_NUMBER, OPTION_FLAG };
 
 struct option_row {
-    const char *name;       /* without "--" */
+    const char *name; /* without "--" */
     enum option_kind kind;
     size_t offset;          /* in struct options */
     unsigned commands;      /* bits of enum options_command */
@@ -84,7 +84,7 @@ struct option_row {
     const char *standard;   /* the default, as it would be written */
     double minimum;         /* numbers, both ends allowed */
     double maximum;
-    const char *choices;    /* OPTION_CHOICE: "a|b|c" */
+    const char *choices; /* OPTION_CHOICE: "a|b|c" */
     const char *help;
     bool command_line_only; /* not a key of the configuration file */
 };

@@ -47,10 +47,11 @@ enum status runtime_model_path(const struct options *options, struct buffer *out
     bool found = !folder.failed && find_in_folder(folder.data, out);
     enum status status = STATUS_OK;
     if (!found)
-        status = error_field(error, STATUS_NOT_FOUND, "model",
-                             "no model \"%.60s\" in %.200s; `scripts/fetch_model.sh %.60s` fetches a known one, or give "
-                             "the path of a .gguf file",
-                             name, options->model_dir, name);
+        status =
+            error_field(error, STATUS_NOT_FOUND, "model",
+                        "no model \"%.60s\" in %.200s; `scripts/fetch_model.sh %.60s` fetches a known one, or give "
+                        "the path of a .gguf file",
+                        name, options->model_dir, name);
     buffer_free(&folder);
     return status;
 }
@@ -61,7 +62,8 @@ static void name_model(const char *given, struct runtime *runtime)
     const char *slash = strrchr(given, '/');
     const char *name = slash != NULL ? slash + 1 : given;
     size_t size = strlen(name) - (has_suffix(name, ".gguf") ? strlen(".gguf") : 0);
-    snprintf(runtime->model_id, sizeof runtime->model_id, "%.*s", (int)size_min(size, sizeof runtime->model_id - 1), name);
+    snprintf(runtime->model_id, sizeof runtime->model_id, "%.*s", (int)size_min(size, sizeof runtime->model_id - 1),
+             name);
 }
 
 /* ---- text ---- */

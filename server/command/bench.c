@@ -34,12 +34,12 @@ struct bench {
     uint32_t page_tokens;
     uint32_t pages_per_sequence;
     uint32_t chunk;
-    int32_t *ids;                    /* (prompt): the same pseudo-random ids for every sequence */
-    uint32_t *pages;                 /* (batch, pages_per_sequence) */
+    int32_t *ids;                     /* (prompt): the same pseudo-random ids for every sequence */
+    uint32_t *pages;                  /* (batch, pages_per_sequence) */
     struct batch_sequence *sequences; /* (batch) */
-    struct sample_row *draws;        /* (batch) */
-    struct sample_result *results;   /* (batch) */
-    int32_t *last;                   /* (batch): the ids drawn last */
+    struct sample_row *draws;         /* (batch) */
+    struct sample_result *results;    /* (batch) */
+    int32_t *last;                    /* (batch): the ids drawn last */
 };
 
 static enum status parse_list(const char *name, const char *text, int64_t minimum, int64_t maximum, struct list *out,
@@ -51,8 +51,10 @@ static enum status parse_list(const char *name, const char *text, int64_t minimu
         errno = 0;
         long long value = strtoll(at, &end, 10);
         if (end == at || errno != 0 || value < minimum || value > maximum || (*end != '\0' && *end != ','))
-            return error_field(error, STATUS_INVALID, name, "--%s is \"%.60s\"; it must be numbers from %lld to %lld, "
-                               "separated by commas", name, text, (long long)minimum, (long long)maximum);
+            return error_field(error, STATUS_INVALID, name,
+                               "--%s is \"%.60s\"; it must be numbers from %lld to %lld, "
+                               "separated by commas",
+                               name, text, (long long)minimum, (long long)maximum);
         if (out->count == LIST_MAX)
             return error_field(error, STATUS_INVALID, name, "--%s has more than %d values", name, LIST_MAX);
         out->values[out->count++] = value;
@@ -267,8 +269,8 @@ static void run_all(const struct options *options, const struct plan *plan, stru
                                   .generate = (uint32_t)plan->generates.values[g],
                                   .batch = (uint32_t)plan->batches.values[b]};
                 /* Whole pages, and at least one token is each sequence's own. */
-                uint32_t shared = (uint32_t)options->shared_prefix < row.prompt ? (uint32_t)options->shared_prefix
-                                                                                 : row.prompt - 1;
+                uint32_t shared =
+                    (uint32_t)options->shared_prefix < row.prompt ? (uint32_t)options->shared_prefix : row.prompt - 1;
                 row.shared = shared / bench->page_tokens * bench->page_tokens;
                 measure(bench, &row, (uint32_t)options->repeat);
                 write_row(options, bench, &row);

@@ -219,7 +219,8 @@ static bool take_line(struct chat_session *session, char *line)
     enum status status = answer(session, &reply, &error);
     if (status != STATUS_OK)
         command_fail(&error);
-    if (status != STATUS_OK || reply.failed || !add_turn(session, "assistant", reply.text.data != NULL ? reply.text.data : ""))
+    if (status != STATUS_OK || reply.failed ||
+        !add_turn(session, "assistant", reply.text.data != NULL ? reply.text.data : ""))
         drop_turns(session, session->turn_count - 1);
     buffer_free(&reply.text);
     return true;

@@ -34,8 +34,8 @@ static enum status encode(const struct options *options, const struct tokenizer 
     }
     if (status == STATUS_OK) {
         struct tokenizer_span span = {.size = text.size, .trusted = options->parse_special};
-        struct tokenizer_input input = {.text = text.data != NULL ? text.data : "", .size = text.size, .spans = &span,
-                                        .span_count = 1};
+        struct tokenizer_input input = {
+            .text = text.data != NULL ? text.data : "", .size = text.size, .spans = &span, .span_count = 1};
         status = tokenizer_encode(tokenizer, scratch, &input, ids, error);
     }
     tokenizer_scratch_close(scratch);

@@ -16,8 +16,8 @@ static enum status parse(enum options_command command, struct options *options, 
     return options_parse(command, argc, copies, options, error);
 }
 
-#define PARSE(command, options, error, ...)                                                                            \
-    parse(command, options, error, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)),                      \
+#define PARSE(command, options, error, ...)                                                       \
+    parse(command, options, error, (int)(sizeof((const char *[]){__VA_ARGS__}) / sizeof(char *)), \
           (const char *[]){__VA_ARGS__})
 
 static void write_config(char path[32], const char *text)
@@ -46,7 +46,8 @@ START_TEST(both_spellings_and_operands_are_read)
 {
     struct options options;
     struct error error;
-    ck_assert_int_eq(PARSE(OPTIONS_TOKENIZE, &options, &error, "--model=x.gguf", "--json", "one", "--", "--two"), STATUS_OK);
+    ck_assert_int_eq(PARSE(OPTIONS_TOKENIZE, &options, &error, "--model=x.gguf", "--json", "one", "--", "--two"),
+                     STATUS_OK);
     ck_assert_str_eq(options.model, "x.gguf");
     ck_assert(options.json);
     ck_assert_uint_eq(options.operand_count, 2);
@@ -71,10 +72,17 @@ END_TEST
 START_TEST(a_bad_value_names_option_value_and_limit)
 {
     static const char *const cases[][3] = {
-        {"--port", "70000", "65535"},    {"--port", "80x", "65535"},       {"--port", "", "65535"},
-        {"--threads", "-1", "256"},      {"--kv-memory", "lots", "512MiB"}, {"--activations", "int4", "int8|f32"},
-        {"--activations", "int8|f32", "int8|f32"}, {"--block-tokens", "48", "64"}, {"--block-tokens", "8", "16"},
-        {"--port", "99999999999999999999", "65535"}, {"--no-prefix-cache=maybe", "x", "true or false"},
+        {"--port", "70000", "65535"},
+        {"--port", "80x", "65535"},
+        {"--port", "", "65535"},
+        {"--threads", "-1", "256"},
+        {"--kv-memory", "lots", "512MiB"},
+        {"--activations", "int4", "int8|f32"},
+        {"--activations", "int8|f32", "int8|f32"},
+        {"--block-tokens", "48", "64"},
+        {"--block-tokens", "8", "16"},
+        {"--port", "99999999999999999999", "65535"},
+        {"--no-prefix-cache=maybe", "x", "true or false"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct options options;
@@ -124,9 +132,10 @@ END_TEST
 START_TEST(a_mistake_in_the_file_names_its_line)
 {
     static const char *const cases[][2] = {
-        {"host: a\nprot: 1\n", "line 2"},       {"port: [1, 2]\n", "line 1"},          {"port: 1\nport: x\n", "line 2"},
-        {"- port\n", "line 1"},                 {"port: 'open\n", "line"},             {"json: true\n", "not an option for a file"},
-        {"{a: b}: c\n", "line 1"},              {"port: !!binary {}\n", "line 1"},
+        {"host: a\nprot: 1\n", "line 2"}, {"port: [1, 2]\n", "line 1"},
+        {"port: 1\nport: x\n", "line 2"}, {"- port\n", "line 1"},
+        {"port: 'open\n", "line"},        {"json: true\n", "not an option for a file"},
+        {"{a: b}: c\n", "line 1"},        {"port: !!binary {}\n", "line 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char path[32];
