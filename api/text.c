@@ -5,21 +5,12 @@
 
 void text_write_lossy(struct json_writer *writer, const char *bytes, size_t size)
 {
-    size_t valid = utf8_invalid_at(bytes, size);
-    if (valid == size) {
+    if (utf8_invalid_at(bytes, size) == size) {
         json_bytes(writer, bytes, size);
         return;
     }
     struct buffer text = {0};
-    for (size_t at = 0; at < size;) {
-        valid = utf8_invalid_at(bytes + at, size - at);
-        buffer_append(&text, bytes + at, valid);
-        at += valid;
-        if (at == size)
-            break;
-        buffer_text(&text, "\xEF\xBF\xBD");
-        at++;
-    }
+    utf8_append_valid(&text, bytes, size);
     if (text.failed)
         writer->out->failed = true;
     else

@@ -6,7 +6,7 @@
 
 #include "kernels/base/json_writer.h"
 
-/* A string with U+FFFD in the place of each byte that is not valid UTF-8. */
+/* A string with U+FFFD in the place of each part that is not valid UTF-8. */
 void text_write_lossy(struct json_writer *writer, const char *bytes, size_t size);
 /* An array of the byte values. */
 void text_write_bytes(struct json_writer *writer, const char *bytes, size_t size);

@@ -41,20 +41,6 @@ static void append_time(struct buffer *line)
     buffer_printf(line, "%s.%03uZ", text, (unsigned)(now_ms % 1000));
 }
 
-/* Appends text with every invalid byte replaced by U+FFFD. */
-static void append_valid(struct buffer *out, const char *text, size_t size)
-{
-    while (size > 0) {
-        size_t valid = utf8_invalid_at(text, size);
-        buffer_append(out, text, valid);
-        if (valid == size)
-            return;
-        buffer_text(out, "\xEF\xBF\xBD");
-        text += valid + 1;
-        size -= valid + 1;
-    }
-}
-
 /* A line of text must stay one line, and must not steer a terminal. */
 static void append_escaped(struct buffer *line, const char *text, bool quoted)
 {
@@ -86,7 +72,7 @@ static bool needs_quotes(const char *text)
 static void append_value(struct buffer *line, const char *text)
 {
     struct buffer valid = {0};
-    append_valid(&valid, text, strlen(text));
+    utf8_append_valid(&valid, text, strlen(text));
     const char *value = valid.data == NULL ? "" : valid.data;
     bool quoted = needs_quotes(value);
     if (quoted)
@@ -114,7 +100,7 @@ static void append_text_field(struct buffer *line, const struct log_field *field
 static void append_json_text(struct json_writer *writer, const char *text)
 {
     struct buffer valid = {0};
-    append_valid(&valid, text, strlen(text));
+    utf8_append_valid(&valid, text, strlen(text));
     json_bytes(writer, valid.data == NULL ? "" : valid.data, valid.size);
     buffer_free(&valid);
 }
@@ -185,7 +171,7 @@ void log_line(enum log_level level, const char *format, ...)
         json_object_end(&writer);
     } else {
         struct buffer valid = {0};
-        append_valid(&valid, message, strlen(message));
+        utf8_append_valid(&valid, message, strlen(message));
         text_start(&line, level);
         append_escaped(&line, valid.data == NULL ? "" : valid.data, false);
         buffer_free(&valid);

@@ -100,3 +100,25 @@ size_t utf8_incomplete_tail(const char *bytes, size_t size)
     }
     return 0;
 }
+
+/* How many bytes at `bytes`, where the text is invalid, are the beginning of a sequence; at least 1. */
+static size_t invalid_part(const char *bytes, size_t size)
+{
+    size_t part = 1;
+    while (part < 3 && part < size && utf8_incomplete_tail(bytes, part + 1) == part + 1)
+        part++;
+    return part;
+}
+
+void utf8_append_valid(struct buffer *out, const char *bytes, size_t size)
+{
+    for (size_t at = 0; at < size;) {
+        size_t valid = utf8_invalid_at(bytes + at, size - at);
+        buffer_append(out, bytes + at, valid);
+        at += valid;
+        if (at == size)
+            return;
+        buffer_text(out, "\xEF\xBF\xBD");
+        at += invalid_part(bytes + at, size - at);
+    }
+}

@@ -5,23 +5,6 @@
 #include "server/command/command.h"
 #include "server/runtime.h"
 
-static void replace_invalid(const struct buffer *in, struct buffer *out)
-{
-    for (size_t at = 0; at < in->size;) {
-        size_t good = utf8_invalid_at(in->data + at, in->size - at);
-        buffer_append(out, in->data + at, good);
-        at += good;
-        if (at == in->size)
-            return;
-        buffer_text(out, "\xEF\xBF\xBD");
-        /* A maximal valid beginning counts as one: its bytes are skipped together. */
-        size_t skip = 1;
-        while (skip < 4 && at + skip <= in->size && utf8_incomplete_tail(in->data + at, skip) == skip)
-            skip++;
-        at += skip > 1 ? skip - 1 : 1;
-    }
-}
-
 static enum status encode(const struct options *options, const struct tokenizer *tokenizer, struct tokenizer_ids *ids,
                           struct error *error)
 {
@@ -29,7 +12,7 @@ static enum status encode(const struct options *options, const struct tokenizer 
     struct tokenizer_scratch *scratch = NULL;
     enum status status = command_input(options, &raw, error);
     if (status == STATUS_OK) {
-        replace_invalid(&raw, &text);
+        utf8_append_valid(&text, raw.data, raw.size);
         status = text.failed ? error_no_memory(error, "the text") : tokenizer_scratch_open(tokenizer, &scratch, error);
     }
     if (status == STATUS_OK) {
@@ -49,9 +32,8 @@ static void piece_text(const struct tokenizer *tokenizer, int32_t id, struct buf
 {
     struct tokenizer_piece piece = {0};
     tokenizer_piece(tokenizer, id, &piece);
-    struct buffer bytes = {.data = (char *)piece.data, .size = piece.size}; /* borrowed, read only */
     buffer_clear(out);
-    replace_invalid(&bytes, out);
+    utf8_append_valid(out, piece.data, piece.size);
 }
 
 static void write_json(const struct tokenizer *tokenizer, const struct tokenizer_ids *ids, struct buffer *out)

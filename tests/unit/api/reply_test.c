@@ -193,7 +193,7 @@ START_TEST(chat_logprobs_are_these)
     ck_assert_ptr_nonnull(strstr(
         out.data, "\"logprobs\":{\"content\":[{\"token\":\"a\",\"logprob\":-0.5,\"bytes\":[97],\"top_logprobs\":["
                   "{\"token\":\"a\",\"logprob\":-0.5,\"bytes\":[97]},"
-                  "{\"token\":\"\xEF\xBF\xBD\xEF\xBF\xBD\",\"logprob\":-9999,\"bytes\":[226,130]},"
+                  "{\"token\":\"\xEF\xBF\xBD\",\"logprob\":-9999,\"bytes\":[226,130]},"
                   "{\"token\":\"a\",\"logprob\":-9,\"bytes\":[97]}]}],\"refusal\":null}"));
     buffer_free(&out);
 }
@@ -433,8 +433,7 @@ START_TEST(tokenize_answers_in_both_shapes)
     buffer_free(&out);
     out = render("/tokenize", "{\"prompt\":\"a\",\"return_token_strs\":true}", events, 2);
     ck_assert_str_eq(out.data,
-                     "{\"count\":2,\"max_model_len\":4096,\"tokens\":[1,2],\"token_strs\":[\"a\",\"\xEF\xBF\xBD"
-                     "\xEF\xBF\xBD\"]}");
+                     "{\"count\":2,\"max_model_len\":4096,\"tokens\":[1,2],\"token_strs\":[\"a\",\"\xEF\xBF\xBD\"]}");
     buffer_free(&out);
     out = render("/tokenize", "{\"content\":\"a\",\"with_pieces\":true}", events, 2);
     ck_assert_str_eq(out.data, "{\"count\":2,\"max_model_len\":4096,\"tokens\":[{\"id\":1,\"piece\":\"a\"},"

@@ -101,6 +101,33 @@ START_TEST(an_incomplete_tail_is_one_that_more_bytes_could_complete)
 }
 END_TEST
 
+/* Expected: what Python's bytes.decode(errors="replace") gives. */
+START_TEST(each_maximal_invalid_part_becomes_one_replacement_character)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *text;
+    } rows[] = {
+        {"", 0, ""},
+        {"a\xC3\xA9", 3, "a\xC3\xA9"},
+        {"\xE2\x82", 2, "\xEF\xBF\xBD"},
+        {"\xF0\x9F\x98z", 4, "\xEF\xBF\xBDz"},
+        {"\xF0\x9F\x98\xF0\x9F\x98\x80", 7, "\xEF\xBF\xBD\xF0\x9F\x98\x80"},
+        {"\x80\x80", 2, "\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"\xED\xA0\x80", 3, "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"},
+        {"\xE0\x80x", 3, "\xEF\xBF\xBD\xEF\xBF\xBDx"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct buffer out = {0};
+        buffer_text(&out, "");
+        utf8_append_valid(&out, rows[i].bytes, rows[i].size);
+        ck_assert_str_eq(out.data, rows[i].text);
+        buffer_free(&out);
+    }
+}
+END_TEST
+
 Suite *suite(void)
 {
     Suite *utf8 = suite_create("utf8");
@@ -109,6 +136,7 @@ Suite *suite(void)
     tcase_add_test(cases, all_short_byte_strings_are_judged_as_utf8proc_does);
     tcase_add_test(cases, the_first_invalid_byte_is_found);
     tcase_add_test(cases, an_incomplete_tail_is_one_that_more_bytes_could_complete);
+    tcase_add_test(cases, each_maximal_invalid_part_becomes_one_replacement_character);
     suite_add_tcase(utf8, cases);
     return utf8;
 }
