@@ -1,12 +1,16 @@
-/* What every endpoint's `parse` begins with: the body as an object, its members read through field tables. */
+/* What every endpoint's `parse` does: the body as an object, its members read through field tables, then the rules between
+ * fields. */
 #ifndef API_BODY_H
 #define API_BODY_H
 
 #include "api/field.h"
 
-/* After a success the tree stays open, for rules between fields, until json_tree_close. */
-enum status body_read(struct field_context *context, const char *body, size_t size,
-                      const struct field_table *const *tables, size_t table_count, struct json_tree *tree,
-                      struct error *error);
+struct body_shape {
+    const struct field_table *tables[2]; /* searched in order; NULL: only one */
+    enum status (*finish)(const struct field_context *context, struct error *error); /* the rules between fields */
+};
+
+enum status body_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
+                       const struct body_shape *shape, struct error *error);
 
 #endif

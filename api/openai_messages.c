@@ -294,6 +294,18 @@ enum status openai_messages_parse(const struct field_context *context, const cJS
     return STATUS_OK;
 }
 
+enum status openai_prompt_end_finish(const struct field_context *context, struct error *error)
+{
+    struct chat *chat = &context->call->chat;
+    if (!chat->continue_final_message)
+        return STATUS_OK;
+    if (json_get(context->body, "add_generation_prompt") != NULL && chat->add_generation_prompt)
+        return field_invalid(error, "continue_final_message",
+                             "continue_final_message and add_generation_prompt cannot both be true");
+    chat->add_generation_prompt = false;
+    return STATUS_OK;
+}
+
 /* ---- template variables ---- */
 
 enum status openai_kwargs_add(struct api_call *call, const char *key, struct chat_value *value, bool weak,

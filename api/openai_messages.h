@@ -6,6 +6,8 @@
 
 /* Fills call->chat.messages. */
 enum status openai_messages_parse(const struct field_context *context, const cJSON *value, struct error *error);
+/* The rule between continue_final_message and add_generation_prompt, after field_read. */
+enum status openai_prompt_end_finish(const struct field_context *context, struct error *error);
 /* Merges into call->chat.kwargs; a variable that is there already stays when `weak`. */
 enum status openai_kwargs_add(struct api_call *call, const char *key, struct chat_value *value, bool weak,
                               struct error *error);

@@ -129,6 +129,38 @@ void reply_fail(struct api_reply *reply, const struct api_event *event, struct b
     sse_done(out);
 }
 
+/* A body begins when all that belongs into it is there. */
+static void collect(struct api_reply *reply, const struct reply_shape *shape, const struct api_event *event,
+                    struct buffer *out)
+{
+    if (event->type == API_EVENT_TEXT) {
+        struct reply_choice *choice = reply_choice(reply, event);
+        if (event->text_size > 0)
+            buffer_append(&choice->text, event->text, event->text_size);
+        if (reply->call->logprobs)
+            shape->add_tokens(choice, event);
+        if (reply->call->return_token_ids)
+            reply_add_ids(&choice->ids, event->tokens, event->token_count);
+    } else if (event->type == API_EVENT_STOP) {
+        reply_choice(reply, event)->stop_reason = event->stop_reason;
+    } else if (event->type == API_EVENT_END) {
+        shape->body(reply, &event->usage, out);
+    }
+}
+
+void reply_take_event(struct api_reply *reply, const struct reply_shape *shape, const struct api_event *event,
+                      struct buffer *out)
+{
+    if (event->type == API_EVENT_ERROR)
+        reply_fail(reply, event, out);
+    else if (event->type == API_EVENT_ACCEPTED && reply->call->return_token_ids)
+        reply_add_ids(&reply->prompt_ids, event->tokens, event->token_count);
+    else if (reply->call->stream)
+        shape->stream(reply, event, out);
+    else
+        collect(reply, shape, event, out);
+}
+
 void reply_check_memory(const struct api_reply *reply, struct buffer *out)
 {
     bool failed = reply->prompt_ids.failed || reply->answer.failed || reply->strings.failed;

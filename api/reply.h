@@ -31,7 +31,17 @@ struct api_reply {
     uint32_t answer_count;
 };
 
-/* The choice of an event, with room for what it brings. */
+/* How a dialect of choices writes. */
+struct reply_shape {
+    void (*add_tokens)(struct reply_choice *choice, const struct api_event *event); /* into its columns */
+    void (*stream)(struct api_reply *reply, const struct api_event *event, struct buffer *out);
+    void (*body)(struct api_reply *reply, const struct api_usage *usage, struct buffer *out);
+};
+
+/* An endpoint's `event`: failures, the prompt's ids, then frames or what the body is made of at the end. */
+void reply_take_event(struct api_reply *reply, const struct reply_shape *shape, const struct api_event *event,
+                      struct buffer *out);
+/* The choice of an event. */
 struct reply_choice *reply_choice(struct api_reply *reply, const struct api_event *event);
 /* Appends ids, separated by commas. */
 void reply_add_ids(struct buffer *ids, const struct api_token *tokens, uint32_t count);

@@ -18,21 +18,18 @@ static const struct field rows[] = {
 
 const struct field_table detokenize_fields = FIELD_TABLE(rows);
 
+static enum status finish(const struct field_context *context, struct error *error)
+{
+    return context->call->prompt_ids == NULL ? field_missing(error, "tokens", "an array of token ids") : STATUS_OK;
+}
+
 enum status detokenize_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                              struct error *error)
 {
-    static const struct field_table *const tables[] = {&detokenize_fields};
-    struct field_context context = {.call = call, .facts = facts};
-    struct json_tree tree;
+    static const struct body_shape shape = {{&detokenize_fields, NULL}, finish};
     call->kind = API_DETOKENIZE;
     call->skip_special_tokens = false;
-    enum status status = body_read(&context, body, size, tables, 1, &tree, error);
-    if (status != STATUS_OK)
-        return status;
-    if (call->prompt_ids == NULL)
-        status = field_missing(error, "tokens", "an array of token ids");
-    json_tree_close(&tree);
-    return status;
+    return body_parse(call, body, size, facts, &shape, error);
 }
 
 void detokenize_event(struct api_reply *reply, const struct api_event *event, struct buffer *out)

@@ -76,26 +76,14 @@ static enum status finish(const struct field_context *context, struct error *err
         return field_missing(error, "messages", "an array of messages");
     if (json_get(context->body, "top_logprobs") != NULL && !call->logprobs)
         return field_invalid(error, "top_logprobs", "top_logprobs is only allowed together with \"logprobs\": true");
-    if (call->chat.continue_final_message) {
-        if (json_get(context->body, "add_generation_prompt") != NULL && call->chat.add_generation_prompt)
-            return field_invalid(error, "continue_final_message",
-                                 "continue_final_message and add_generation_prompt cannot both be true");
-        call->chat.add_generation_prompt = false;
-    }
-    return openai_fields_finish(context, error);
+    enum status status = openai_prompt_end_finish(context, error);
+    return status != STATUS_OK ? status : openai_fields_finish(context, error);
 }
 
 enum status openai_chat_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                               struct error *error)
 {
-    static const struct field_table *const tables[] = {&openai_chat_fields, &openai_fields};
-    struct field_context context = {.call = call, .facts = facts};
-    struct json_tree tree;
+    static const struct body_shape shape = {{&openai_chat_fields, &openai_fields}, finish};
     call->kind = API_CHAT;
-    enum status status = body_read(&context, body, size, tables, 2, &tree, error);
-    if (status != STATUS_OK)
-        return status;
-    status = finish(&context, error);
-    json_tree_close(&tree);
-    return status;
+    return body_parse(call, body, size, facts, &shape, error);
 }

@@ -58,15 +58,8 @@ static enum status finish(const struct field_context *context, struct error *err
 enum status openai_completions_parse(struct api_call *call, const char *body, size_t size,
                                      const struct api_facts *facts, struct error *error)
 {
-    static const struct field_table *const tables[] = {&openai_completions_fields, &openai_fields};
-    struct field_context context = {.call = call, .facts = facts};
-    struct json_tree tree;
+    static const struct body_shape shape = {{&openai_completions_fields, &openai_fields}, finish};
     call->kind = API_COMPLETION;
     call->add_special_tokens = true;
-    enum status status = body_read(&context, body, size, tables, 2, &tree, error);
-    if (status != STATUS_OK)
-        return status;
-    status = finish(&context, error);
-    json_tree_close(&tree);
-    return status;
+    return body_parse(call, body, size, facts, &shape, error);
 }

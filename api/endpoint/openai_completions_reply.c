@@ -218,39 +218,13 @@ static void write_body(struct api_reply *reply, const struct api_usage *usage, s
     json_object_end(&writer);
 }
 
-static void collect(struct api_reply *reply, const struct api_event *event, struct buffer *out)
+static void collect_tokens(struct reply_choice *choice, const struct api_event *event)
 {
-    struct reply_choice *choice;
-    switch (event->type) {
-    case API_EVENT_TEXT:
-        choice = reply_choice(reply, event);
-        if (event->text_size > 0)
-            buffer_append(&choice->text, event->text, event->text_size);
-        if (reply->call->logprobs)
-            add_tokens(choice, choice->columns, event);
-        if (reply->call->return_token_ids)
-            reply_add_ids(&choice->ids, event->tokens, event->token_count);
-        return;
-    case API_EVENT_STOP:
-        choice = reply_choice(reply, event);
-        choice->stop_reason = event->stop_reason;
-        return;
-    case API_EVENT_END:
-        write_body(reply, &event->usage, out);
-        return;
-    default:
-        return;
-    }
+    add_tokens(choice, choice->columns, event);
 }
 
 void openai_completions_event(struct api_reply *reply, const struct api_event *event, struct buffer *out)
 {
-    if (event->type == API_EVENT_ERROR)
-        reply_fail(reply, event, out);
-    else if (event->type == API_EVENT_ACCEPTED && reply->call->return_token_ids)
-        reply_add_ids(&reply->prompt_ids, event->tokens, event->token_count);
-    else if (reply->call->stream)
-        stream_event(reply, event, out);
-    else
-        collect(reply, event, out);
+    static const struct reply_shape shape = {collect_tokens, stream_event, write_body};
+    reply_take_event(reply, &shape, event, out);
 }

@@ -70,28 +70,15 @@ static enum status finish(const struct field_context *context, struct error *err
         call->add_special_tokens = false;
     else if (!asked) /* each server's own default */
         call->add_special_tokens = json_get(context->body, "prompt") != NULL;
-    if (call->chat.continue_final_message) {
-        if (json_get(context->body, "add_generation_prompt") != NULL && call->chat.add_generation_prompt)
-            return field_invalid(error, "continue_final_message",
-                                 "continue_final_message and add_generation_prompt cannot both be true");
-        call->chat.add_generation_prompt = false;
-    }
-    return STATUS_OK;
+    return openai_prompt_end_finish(context, error);
 }
 
 enum status tokenize_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                            struct error *error)
 {
-    static const struct field_table *const tables[] = {&tokenize_fields};
-    struct field_context context = {.call = call, .facts = facts};
-    struct json_tree tree;
+    static const struct body_shape shape = {{&tokenize_fields, NULL}, finish};
     call->kind = API_TOKENIZE;
-    enum status status = body_read(&context, body, size, tables, 1, &tree, error);
-    if (status != STATUS_OK)
-        return status;
-    status = finish(&context, error);
-    json_tree_close(&tree);
-    return status;
+    return body_parse(call, body, size, facts, &shape, error);
 }
 
 /* llama.cpp's form: the piece as text where it is text, else its bytes. */
