@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "kernels/base/thread.h"
+#include "model/batch.h"
+#include "model/sampler.h"
 #include "tests/unit/server/engine/bed.h"
 #include "tests/unit/unit.h"
 
@@ -160,6 +162,10 @@ START_TEST(a_waiter_takes_over_when_the_leader_is_cancelled)
     open_bed((struct bed_args){.prefill_chunk = 16});
     open_reference();
     bed_prompt(1, ids, PROMPT);
+    struct bed_reply *alone = run_alone(ids, PROMPT, 5);
+    bed_prompt(2, ids, 20);
+    struct bed_reply *other = bed_submit(&bed, bed_call(ids, 20, 2000));
+    bed_prompt(1, ids, PROMPT);
     struct bed_reply *leader = bed_submit(&bed, bed_call(ids, PROMPT, 5));
     while (!leader->started)
         bed_next(leader);
@@ -174,14 +180,15 @@ START_TEST(a_waiter_takes_over_when_the_leader_is_cancelled)
     bed_finish(leader);
     ck_assert(leader->failed);
     ck_assert_int_eq(leader->error.status, STATUS_CANCELLED);
-    struct bed_reply *alone = run_alone(ids, PROMPT, 5);
     for (int i = 0; i < 3; i++) {
         bed_finish(waiters[i]);
         bed_expect_equal(waiters[i], 0, alone, 0);
         bed_release(waiters[i]);
     }
-    /* What the leader had computed was not lost, and only one waiter went on from there. */
+    /* What the leader had computed was not lost, and only one waiter went on from there, while another request ran. */
     ck_assert_uint_lt(engine_status(bed.engine).computed_tokens, PROMPT + 200);
+    ck_assert_uint_eq(engine_status(bed.engine).running, 1);
+    bed_release(other);
     bed_release(alone);
     bed_release(leader);
 }
@@ -304,6 +311,57 @@ START_TEST(choices_share_the_prompt_and_equal_single_runs)
         differ = differ || memcmp(all->choices[0].ids, all->choices[i].ids, 24 * sizeof(int32_t)) != 0;
     ck_assert(differ);
     bed_release(all);
+}
+END_TEST
+
+/* What choice `choice` draws after `ids`, by hand: the model alone, a row a step. */
+static void draw_by_hand(struct model *model, const int32_t *prompt, uint32_t count, uint32_t choice, int32_t *drawn)
+{
+    struct sampler_params params = {
+        .temperature = 1, .top_p = 1, .repetition_penalty = 1, .seed = 42, .choice = choice, .logprobs = 4};
+    struct sampler *sampler;
+    struct error error;
+    int32_t ids[200];
+    uint32_t pages[BED_CONTEXT / BED_BLOCK], position = 0;
+    memcpy(ids, prompt, count * sizeof(*ids));
+    for (uint32_t i = 0; i < BED_CONTEXT / BED_BLOCK; i++)
+        pages[i] = i;
+    ck_assert_int_eq(sampler_open(&params, ids, count, 24, &sampler, &error), STATUS_OK);
+    for (uint32_t i = 0; i < 24; i++) {
+        struct sample_row row = sampler_row(sampler, count);
+        struct batch_sequence sequence = {.ids = ids + position,
+                                          .count = count - position,
+                                          .position = position,
+                                          .pages = {pages},
+                                          .sample = &row,
+                                          .sample_count = 1};
+        struct batch batch = {.sequences = &sequence, .sequence_count = 1};
+        struct sample_result result;
+        model_step_submit(model, &batch);
+        ck_assert_int_eq(model_step_collect(model, &result), STATUS_OK);
+        position = count;
+        ids[count++] = drawn[i] = result.id;
+        sampler_accept(sampler, result.id);
+    }
+    sampler_close(sampler);
+}
+
+START_TEST(draws_are_keyed_by_seed_choice_and_position)
+{
+    int32_t ids[90], drawn[24];
+    open_bed((struct bed_args){0});
+    open_reference();
+    engine_close(reference.engine); /* its model is used by hand */
+    reference.engine = NULL;
+    bed_prompt(1, ids, 90);
+    struct bed_reply *reply = bed_run(&bed, choices_call(ids, 90, 4));
+    for (uint32_t choice = 0; choice < 4; choice++) {
+        draw_by_hand(reference.model, ids, 90, choice, drawn);
+        ck_assert_uint_eq(reply->choices[choice].count, 24);
+        for (uint32_t i = 0; i < 24; i++)
+            ck_assert_int_eq(reply->choices[choice].ids[i], drawn[i]);
+    }
+    bed_release(reply);
 }
 END_TEST
 
@@ -668,6 +726,7 @@ Suite *suite(void)
     tcase_add_test(tests, one_that_needs_the_whole_pool_gets_it);
     tcase_add_test(tests, random_mixes_are_exact_and_leave_nothing);
     tcase_add_test(tests, choices_share_the_prompt_and_equal_single_runs);
+    tcase_add_test(tests, draws_are_keyed_by_seed_choice_and_position);
     tcase_add_test(tests, choices_without_a_cache_are_the_same);
     tcase_add_test(tests, choices_in_a_pool_too_small_for_all_finish);
     tcase_add_test(tests, a_seed_fixes_the_reply_and_its_absence_does_not);
