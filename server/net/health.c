@@ -6,15 +6,15 @@
 
 #define STUCK_NS (UINT64_C(60) * 1000000000) /* no step is as long */
 
-/* Judged from one look to the next: an engine that had nothing to do is not stuck. */
-static bool is_stuck(struct net *net, const struct engine_status *status)
+bool health_is_stuck(struct health *health, const struct engine_status *status, uint64_t now_ns)
 {
-    uint64_t now = clock_ns();
-    if (status->running == 0 || status->steps != net->health_steps || net->health_moved_ns == 0) {
-        net->health_steps = status->steps;
-        net->health_moved_ns = now;
-    }
-    return now - net->health_moved_ns > STUCK_NS;
+    bool has_work = status->running > 0 || status->waiting > 0;
+    if (!has_work)
+        health->still_since_ns = 0;
+    else if (health->still_since_ns == 0 || status->steps != health->steps)
+        health->still_since_ns = now_ns;
+    health->steps = status->steps;
+    return has_work && now_ns - health->still_since_ns > STUCK_NS;
 }
 
 static void write_count(struct json_writer *writer, const char *key, uint64_t count)
@@ -35,7 +35,7 @@ enum status health_write(struct net *net, struct buffer *out, struct error *erro
     struct engine_status status = engine_status(net->args.engine);
     if (net_is_closing(net))
         return fail(error, "draining", "the server is stopping");
-    if (is_stuck(net, &status))
+    if (health_is_stuck(&net->health, &status, clock_ns()))
         return fail(error, "overloaded", "the engine has not moved for a minute");
     struct json_writer writer = json_writer_start(out);
     json_object_begin(&writer);

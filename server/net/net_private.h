@@ -32,6 +32,12 @@ struct connection {
     struct connection *next_free;
 };
 
+/* What looks at /health have seen of an engine with work that does not move. */
+struct health {
+    uint64_t steps;          /* the engine's count ... */
+    uint64_t still_since_ns; /* ... and the first look that saw it with work to do; 0: it had none */
+};
+
 struct net {
     struct net_args args; /* defaults filled in */
     struct MHD_Daemon *daemon;
@@ -39,9 +45,8 @@ struct net {
     uint16_t port;
     uint64_t request_id_seed;
     /* libmicrohttpd's thread: */
-    uint64_t requests;        /* ids drawn so far */
-    uint64_t health_steps;    /* the engine's count when it was last seen to have moved ... */
-    uint64_t health_moved_ns; /* ... and when that was */
+    uint64_t requests; /* ids drawn so far */
+    struct health health;
 
     pthread_mutex_t lock;
     pthread_cond_t none_left;       /* exchange_count became 0 */
@@ -137,6 +142,9 @@ void respond_add_headers(const struct exchange *exchange, struct MHD_Response *r
 
 /* ---- small parts ---- */
 
+/* Whether an engine has had work but has not moved for a minute, judged from look to look: one that began to work since
+ * the last look is not stuck, however long ago that was. */
+bool health_is_stuck(struct health *health, const struct engine_status *status, uint64_t now_ns);
 /* The state of the engine as a body; a failure: it does not answer. */
 enum status health_write(struct net *net, struct buffer *out, struct error *error);
 /* The path of a request target, percent-decoded, without query. */
