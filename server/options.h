@@ -34,7 +34,8 @@ struct options {
 
     /* the listener */
     char *host;
-    int64_t port; /* 0: any free one */
+    int64_t port;      /* 0: any free one */
+    char *cors_origin; /* "": nobody */
 
     /* the engine */
     int64_t threads;   /* 0: one a processor */

@@ -48,6 +48,13 @@ const struct option_row options_table[] = {
      .minimum = 0,
      .maximum = 65535,
      .help = "port to listen on; 0 takes a free one"},
+    {.name = "cors-origin",
+     .kind = OPTION_TEXT,
+     .offset = AT(cors_origin),
+     .commands = OPTIONS_SERVE,
+     .value_name = "ORIGIN",
+     .standard = "",
+     .help = "web pages of this origin (https://host) may read replies; * is any page, without it none may"},
 
     {.name = "threads",
      .kind = OPTION_INTEGER,

@@ -1,4 +1,4 @@
-/* The version that /version, system_fingerprint and the log name. */
+/* The version that /version tells and that system_fingerprint depends on. */
 #ifndef SERVER_VERSION_H
 #define SERVER_VERSION_H
 

@@ -1,6 +1,8 @@
 /* incipit serve: opens the floors from the ground up, says what they take, and serves until SIGINT or SIGTERM. */
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <xxhash.h>
 
 #include "kernels/base/log.h"
 #include "kernels/base/thread.h"
@@ -11,6 +13,7 @@
 #include "server/version.h"
 
 struct service {
+    struct net_listener listener; /* host NULL: not open, or net's */
     struct runtime runtime;
     struct engine *engine;
     struct net *net;
@@ -18,7 +21,8 @@ struct service {
     char fingerprint[24];
 };
 
-/* Engine and listener threads must not take the signals that `wait_for_end` waits for. */
+/* The listener's thread must not take the signals that `wait_for_end` waits for; ours block all of them. Before that, while
+ * a model loads, they end the process. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);
@@ -51,11 +55,21 @@ static enum status open_engine(const struct options *options, struct service *se
     return engine_open(&args, &service->engine, error);
 }
 
+/* What replies depend on besides the request: the build, its arithmetic and the weights. */
+static void make_fingerprint(const struct options *options, struct service *service)
+{
+    struct model_fingerprint weights = model_fingerprint(service->runtime.model);
+    char text[128];
+    int size = snprintf(text, sizeof text, "%s %s %016" PRIx64 "%016" PRIx64, INCIPIT_VERSION, options->activations,
+                        weights.high, weights.low);
+    uint64_t hash = XXH3_64bits(text, (size_t)size);
+    snprintf(service->fingerprint, sizeof service->fingerprint, "fp_%016" PRIx64, hash);
+}
+
 static void fill_facts(const struct options *options, struct service *service)
 {
     const struct runtime *runtime = &service->runtime;
-    struct model_fingerprint weights = model_fingerprint(runtime->model);
-    snprintf(service->fingerprint, sizeof service->fingerprint, "fp_%016llx", (unsigned long long)weights.high);
+    make_fingerprint(options, service);
     service->facts = (struct api_facts){
         .model_id = runtime->model_id,
         .created_unix_s = (int64_t)(clock_unix_ms() / 1000),
@@ -70,7 +84,21 @@ static void fill_facts(const struct options *options, struct service *service)
     };
 }
 
-static enum status open_service(const struct options *options, struct service *service, struct error *error)
+static enum status open_net(const struct options *options, struct service *service, struct error *error)
+{
+    struct net_args args = {
+        .listener = service->listener,
+        .engine = service->engine,
+        .facts = &service->facts,
+        .cors_origin = options->cors_origin[0] != '\0' ? options->cors_origin : NULL,
+    };
+    service->listener.host = NULL; /* net's from now on */
+    return net_open(&args, &service->net, error);
+}
+
+/* What opens quickly and may be refused comes first: nobody waits for a model to be told of a taken port. */
+static enum status open_service(const struct options *options, struct service *service, sigset_t *signals,
+                                struct error *error)
 {
     struct runtime_limits limits = {.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
                                     .sequences_max = (uint32_t)options->max_sequences,
@@ -78,21 +106,24 @@ static enum status open_service(const struct options *options, struct service *s
                                     .show_progress = true};
     enum status status = runtime_open_text(options, &service->runtime, error);
     if (status == STATUS_OK)
+        status = net_listener_open(options->host, (uint16_t)options->port, &service->listener, error);
+    if (status == STATUS_OK)
         status = runtime_open_model(options, &limits, &service->runtime, error);
     if (status == STATUS_OK)
         status = open_engine(options, service, error);
     if (status != STATUS_OK)
         return status;
     fill_facts(options, service);
-    struct net_args args = {
-        .host = options->host, .port = (uint16_t)options->port, .engine = service->engine, .facts = &service->facts};
-    return net_open(&args, &service->net, error);
+    block_signals(signals);
+    return open_net(options, service, error);
 }
 
 static void close_service(struct service *service)
 {
     if (service->net != NULL)
         net_close(service->net);
+    else if (service->listener.host != NULL)
+        net_listener_close(&service->listener);
     if (service->engine != NULL)
         engine_close(service->engine);
     runtime_close(&service->runtime);
@@ -103,13 +134,19 @@ static double mib(size_t bytes)
     return (double)bytes / (1 << 20);
 }
 
+/* An address with colons stands in brackets. */
+static void print_url(const char *host, uint16_t port)
+{
+    bool colons = strchr(host, ':') != NULL;
+    printf("http://%s%s%s:%u", colons ? "[" : "", host, colons ? "]" : "", port);
+}
+
 static void announce(const struct options *options, const struct service *service)
 {
     const struct runtime *runtime = &service->runtime;
     const struct model_config *config = &runtime->config;
     const struct kv_layout *layout = model_kv_layout(runtime->model);
     struct kernels_memory memory = model_memory(runtime->model);
-    uint32_t port = net_port(service->net);
     printf("model      %s (%s, %.1f million parameters), %s\n", config->name, config->architecture,
            (double)config->parameters / 1e6, model_file_path(runtime->file));
     printf("memory     %.0f MiB: weights %.0f, KV %.0f (%llu tokens in %u blocks of %u), workspace %.0f\n",
@@ -120,10 +157,13 @@ static void announce(const struct options *options, const struct service *servic
            model_variant(runtime->model), options->activations,
            options->threads > 0 ? (uint32_t)options->threads : thread_processors(), model_context(runtime->model),
            (long long)options->max_sequences, options->no_prefix_cache ? "off" : "on");
-    printf("listening  http://%s:%u\n\n", options->host, port);
-    printf("Try:\n  curl http://%s:%u/v1/chat/completions -H 'Content-Type: application/json' \\\n"
-           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Name three rivers.\"}]}'\n\n",
-           options->host, port);
+    bool everywhere = strcmp(options->host, "0.0.0.0") == 0 || strcmp(options->host, "::") == 0;
+    printf("listening  ");
+    print_url(options->host, net_port(service->net));
+    printf("\n\nTry:\n  curl ");
+    print_url(everywhere ? "127.0.0.1" : options->host, net_port(service->net));
+    printf("/v1/chat/completions -H 'Content-Type: application/json' \\\n"
+           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Name three rivers.\"}]}'\n\n");
     fflush(stdout);
 }
 
@@ -132,8 +172,7 @@ int command_serve(const struct options *options)
     struct service service = {0};
     struct error error;
     sigset_t signals;
-    block_signals(&signals);
-    enum status status = open_service(options, &service, &error);
+    enum status status = open_service(options, &service, &signals, &error);
     if (status == STATUS_OK) {
         announce(options, &service);
         wait_for_end(&signals);

@@ -36,7 +36,6 @@ static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text
 
 static void fill_defaults(struct net_args *args)
 {
-    args->host = args->host == NULL ? "127.0.0.1" : args->host;
     args->body_max = args->body_max == 0 ? (size_t)64 << 20 : args->body_max;
     args->connections_max = args->connections_max == 0 ? 1000 : args->connections_max;
     args->header_timeout_ms = args->header_timeout_ms == 0 ? 60000 : args->header_timeout_ms;
@@ -64,7 +63,7 @@ static enum status start_daemon(struct net *net, struct error *error)
     const struct net_args *args = &net->args;
     net->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, exchange_handle,
-        net, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, net->listen_fd,
+        net, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, net->args.listener.fd,
         MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, net, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, net,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, net->connection_count,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -92,10 +91,12 @@ enum status net_open(const struct net_args *args, struct net **out, struct error
 {
     struct net *net = calloc(1, sizeof(*net));
     *out = NULL;
-    if (net == NULL)
+    if (net == NULL) {
+        net_listener_close(&args->listener);
         return error_no_memory(error, "the HTTP server");
+    }
     net->args = *args;
-    net->listen_fd = net->epoll_fd = net->event_fd = -1;
+    net->epoll_fd = net->event_fd = -1;
     pthread_mutex_init(&net->lock, NULL);
     pthread_cond_init(&net->none_left, NULL);
     fill_defaults(&net->args);
@@ -106,9 +107,10 @@ enum status net_open(const struct net_args *args, struct net **out, struct error
         status = open_registry(net, error);
     if (status == STATUS_OK) {
         raise_file_limit(net->connection_count);
-        net->listen_fd = listen_open(net->args.host, net->args.port, &net->port, error);
-        status = net->listen_fd < 0 ? error->status : watch_start(net, error);
+        status = listen_start(&net->args.listener, error);
     }
+    if (status == STATUS_OK)
+        status = watch_start(net, error);
     if (status == STATUS_OK)
         status = start_daemon(net, error);
     if (status != STATUS_OK) {
@@ -121,7 +123,7 @@ enum status net_open(const struct net_args *args, struct net **out, struct error
 
 uint16_t net_port(const struct net *net)
 {
-    return net->port;
+    return net->args.listener.port;
 }
 
 static void resume_all(struct net *net)
@@ -169,8 +171,8 @@ void net_close(struct net *net)
         return;
     if (net->daemon != NULL)
         stop_daemon(net);
-    else if (net->listen_fd >= 0)
-        close(net->listen_fd);
+    else
+        net_listener_close(&net->args.listener);
     watch_stop(net);
     pthread_cond_destroy(&net->none_left);
     pthread_mutex_destroy(&net->lock);

@@ -1,5 +1,6 @@
 /* HTTP/1.1 in front of the engine: connections, bodies, replies, streams, and noticing who has gone.
  *
+ *     net_listener_open -> the address is ours, and whoever connects is refused until there is something to serve
  *     net_open -> listens and serves, in threads of its own
  *     net_close -> answers what is under way with an error, then ends; before engine_close
  *
@@ -18,9 +19,20 @@
 
 struct net;
 
+/* A bound address, so that a taken port is told before a model is loaded. */
+struct net_listener {
+    int fd;
+    const char *host; /* as given; borrowed */
+    uint16_t port;
+};
+
+/* `host`: an address or a name; port 0: a free one. STATUS_INVALID: no such host; STATUS_IO: taken or not
+ * allowed. The sentence says what to do. */
+enum status net_listener_open(const char *host, uint16_t port, struct net_listener *out, struct error *error);
+void net_listener_close(const struct net_listener *listener); /* one that net_open was not given */
+
 struct net_args {
-    const char *host; /* an address or a name; NULL: 127.0.0.1 */
-    uint16_t port;    /* 0: a free one */
+    struct net_listener listener; /* taken over, also on failure */
     struct engine *engine;
     const struct api_facts *facts; /* borrowed while open */
     const char *cors_origin;       /* whom browsers let read replies: an origin, "*", or NULL for nobody; borrowed */
@@ -34,6 +46,7 @@ struct net_args {
     uint32_t keepalive_ms;      /* between the comments of a waiting stream; 10,000 */
 };
 
+/* STATUS_IO: what the operating system refused; STATUS_NO_MEMORY. */
 enum status net_open(const struct net_args *args, struct net **out, struct error *error);
 uint16_t net_port(const struct net *net);
 void net_close(struct net *net);

@@ -41,8 +41,6 @@ struct health {
 struct net {
     struct net_args args; /* defaults filled in */
     struct MHD_Daemon *daemon;
-    int listen_fd;
-    uint16_t port;
     uint64_t request_id_seed;
     /* libmicrohttpd's thread: */
     uint64_t requests; /* ids drawn so far */
@@ -150,6 +148,6 @@ enum status health_write(struct net *net, struct buffer *out, struct error *erro
 /* The path of a request target, percent-decoded, without query. */
 enum status url_path(const char *url, struct buffer *path, struct error *error);
 void request_id_make(struct net *net, char id[REQUEST_ID_SIZE]);
-int listen_open(const char *host, uint16_t port, uint16_t *bound, struct error *error); /* -1: failed */
+enum status listen_start(const struct net_listener *listener, struct error *error);
 
 #endif

@@ -425,16 +425,36 @@ START_TEST(closing_does_not_wait_for_who_does_not_read)
 }
 END_TEST
 
-START_TEST(a_port_in_use_is_one_sentence)
+START_TEST(an_address_that_cannot_be_had_is_one_sentence_with_a_way_out)
+{
+    struct net_listener listener;
+    struct error error;
+    start();
+    ck_assert_int_eq(net_listener_open("127.0.0.1", net_port(net), &listener, &error), STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(error.text, "cannot listen on 127.0.0.1 port"));
+    ck_assert_ptr_nonnull(strstr(error.text, "choose another with --port"));
+    ck_assert_int_eq(net_listener_open("192.0.2.1", 0, &listener, &error), STATUS_IO);
+    ck_assert_ptr_nonnull(strstr(error.text, "no such address"));
+    ck_assert_str_eq(error.field, "host");
+    ck_assert_int_eq(net_listener_open("not a host", 0, &listener, &error), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(error.text, "--host takes 127.0.0.1"));
+    stop();
+}
+END_TEST
+
+/* Two that start at once may both have bound the address. */
+START_TEST(only_one_of_two_gets_to_listen)
 {
     struct net *second;
     struct error error;
-    start();
-    struct net_args args = {.port = net_port(net), .engine = engine, .facts = &facts};
+    struct net_args args = {.facts = &facts};
+    struct net_listener first;
+    ck_assert_int_eq(net_listener_open("127.0.0.1", 0, &first, &error), STATUS_OK);
+    ck_assert_int_eq(net_listener_open("127.0.0.1", first.port, &args.listener, &error), STATUS_OK);
+    start_with((struct net_args){.listener = first});
+    args.engine = engine;
     ck_assert_int_eq(net_open(&args, &second, &error), STATUS_IO);
-    ck_assert_ptr_nonnull(strstr(error.text, "cannot listen on 127.0.0.1 port"));
-    args.host = "not a host";
-    ck_assert_int_eq(net_open(&args, &second, &error), STATUS_INVALID);
+    ck_assert_ptr_nonnull(strstr(error.text, "choose another with --port"));
     stop();
 }
 END_TEST
@@ -464,7 +484,8 @@ Suite *suite(void)
     tcase_add_test(test_case, connections_over_the_limit_are_told_and_health_still_answers);
     tcase_add_test(test_case, closing_tells_every_waiting_client);
     tcase_add_test(test_case, closing_does_not_wait_for_who_does_not_read);
-    tcase_add_test(test_case, a_port_in_use_is_one_sentence);
+    tcase_add_test(test_case, an_address_that_cannot_be_had_is_one_sentence_with_a_way_out);
+    tcase_add_test(test_case, only_one_of_two_gets_to_listen);
     suite_add_tcase(net_suite, test_case);
     return net_suite;
 }

@@ -25,6 +25,8 @@ void start_with(struct net_args args)
     engine = fake_engine_open();
     args.engine = engine;
     args.facts = &facts;
+    if (args.listener.host == NULL)
+        ck_assert_msg(net_listener_open("127.0.0.1", 0, &args.listener, &error) == STATUS_OK, "%s", error.text);
     ck_assert_msg(net_open(&args, &net, &error) == STATUS_OK, "%s", error.text);
 }
 

@@ -15,7 +15,7 @@ extern struct engine *engine;
 extern struct net *net;
 
 void start(void);
-void start_with(struct net_args args);
+void start_with(struct net_args args); /* without a listener: on a free port */
 void stop(void);
 struct http_client connect_here(void);
 /* Gives the first request text until its reader's socket is full and events pile up. */
