@@ -4,6 +4,7 @@
 # make SAN=address|undefined|thread test           the same under a sanitizer
 # make tidy       format, includes, names, tables  make format     lay the sources out
 # make bench      throughput of the default model  make setup      only the installing part of serve
+# make bench-kernels   GOP/s and GB/s of the operations, beside what the machine can do
 #
 # Object files stand in $(BUILD)/<variant>/: release, checked (tests: invariants on) or the sanitizer's name.
 
@@ -45,7 +46,7 @@ SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 ifeq ($(SAN),undefined)
 SANITIZE += -fno-sanitize-recover=all
 endif
-BASE_CFLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -D_GNU_SOURCE -O3 -g -fPIE $(WARNINGS) -ffp-contract=off \
+BASE_CFLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -D_GNU_SOURCE $(if $(SAN),-O1,-O3) -g -fPIE $(WARNINGS) -ffp-contract=off \
 	$(SANITIZE) $(if $(filter-out release,$(VARIANT)),-DCHECKED=1) -I. $(PACKAGE_CFLAGS) $(CFLAGS)
 BASE_LDFLAGS := -pie $(SANITIZE) -Wl,--as-needed $(LDFLAGS)
 
@@ -100,11 +101,15 @@ beside = $(filter-out %_test.c tests/unit/main.c,$(wildcard $(dir $1)*.c))
 
 # ---- what to build ----
 
-.PHONY: all tests unit test test-long serve setup bench format tidy clean
+.PHONY: all tests unit test test-long serve setup bench bench-kernels format tidy clean
 all: $(BINARY)
 tests: $(TESTS)
 
 $(BINARY): $(OUT)/server/main.o $(call library,$(server_SEES))
+	@echo "LD  $@"
+	@$(CC) $(BASE_CFLAGS) $(BASE_LDFLAGS) $^ $(LIBS) -o $@
+
+$(BUILD)/kernels_bench: $(OUT)/tests/bench/kernels_bench.o $(call library,$(kernels_SEES))
 	@echo "LD  $@"
 	@$(CC) $(BASE_CFLAGS) $(BASE_LDFLAGS) $^ $(LIBS) -o $@
 
@@ -170,6 +175,9 @@ bench:
 	@scripts/setup.sh serve $(MODEL)
 	@$(MAKE) all
 	@$(BUILD)/incipit bench --model $(MODEL) $(ARGS)
+
+bench-kernels: $(BUILD)/kernels_bench
+	@$(BUILD)/kernels_bench $(ARGS)
 
 format:
 	@scripts/format.sh
