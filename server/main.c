@@ -44,12 +44,15 @@ static int help(int argc, char **argv)
     return 0;
 }
 
-static void setup_log(const struct options *options)
+static void setup_log(const struct command *command, const struct options *options)
 {
     static const char *const levels[] = {"error", "warn", "info", "debug"};
     enum log_level level = LOG_ERROR;
     while (level < LOG_DEBUG && strcmp(levels[level], options->log_level) != 0)
         level++;
+    /* The line that a chat prints after each reply says what the log's would. */
+    if (command->bit == OPTIONS_CHAT && level == LOG_INFO)
+        level = LOG_WARN;
     log_setup(level, strcmp(options->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
 }
 
@@ -67,7 +70,7 @@ static int run_command(const struct command *command, int argc, char **argv)
                 options.operands[command->operands_max], command->name);
         status = 2;
     } else {
-        setup_log(&options);
+        setup_log(command, &options);
         status = command->run(&options);
     }
     options_free(&options);

@@ -2,10 +2,13 @@
 #include "server/runtime.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/base/size.h"
 #include "kernels/base/thread.h"
+#include "kernels/base/utf8.h"
 
 /* ---- the file ---- */
 
@@ -32,38 +35,60 @@ static bool find_in_folder(const char *folder, struct buffer *out)
     return !out->failed;
 }
 
+static bool is_file(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static enum status find_by_name(const struct options *options, struct buffer *out, struct error *error)
+{
+    struct buffer folder = {0};
+    buffer_printf(&folder, "%s/%s", options->model_dir, options->model);
+    bool found = !folder.failed && find_in_folder(folder.data, out);
+    buffer_free(&folder);
+    if (found)
+        return STATUS_OK;
+    return error_field(
+        error, STATUS_NOT_FOUND, "model",
+        "no model \"%.60s\" in %.200s; `scripts/fetch_model.sh %.60s` fetches a known one, or give --model "
+        "the path of a .gguf file",
+        options->model, options->model_dir, options->model);
+}
+
 enum status runtime_model_path(const struct options *options, struct buffer *out, struct error *error)
 {
     const char *name = options->model;
     if (name[0] == '\0')
         return error_field(error, STATUS_INVALID, "model", "--model is empty; give a GGUF file or a model's name");
-    bool is_path = strchr(name, '/') != NULL || has_suffix(name, ".gguf");
-    if (is_path || access(name, F_OK) == 0) {
-        buffer_text(out, name);
-        return out->failed ? error_no_memory(error, "a path") : STATUS_OK;
-    }
-    struct buffer folder = {0};
-    buffer_printf(&folder, "%s/%s", options->model_dir, name);
-    bool found = !folder.failed && find_in_folder(folder.data, out);
-    enum status status = STATUS_OK;
-    if (!found)
-        status =
-            error_field(error, STATUS_NOT_FOUND, "model",
-                        "no model \"%.60s\" in %.200s; `scripts/fetch_model.sh %.60s` fetches a known one, or give "
-                        "the path of a .gguf file",
-                        name, options->model_dir, name);
-    buffer_free(&folder);
-    return status;
+    if (strchr(name, '/') == NULL && !has_suffix(name, ".gguf") && !is_file(name))
+        return find_by_name(options, out, error);
+    if (access(name, F_OK) != 0 && errno == ENOENT)
+        return error_field(error, STATUS_NOT_FOUND, "model",
+                           "there is no file %.300s; --model takes the path of a .gguf file, or the name of a model in "
+                           "--model-dir",
+                           name);
+    buffer_text(out, name);
+    return out->failed ? error_no_memory(error, "a path") : STATUS_OK;
 }
 
-/* The last part of --model, without the suffix. */
-static void name_model(const char *given, struct runtime *runtime)
+/* The last part of --model, without the suffix, as valid UTF-8: replies name it. */
+static enum status name_model(const char *given, struct runtime *runtime, struct error *error)
 {
     const char *slash = strrchr(given, '/');
     const char *name = slash != NULL ? slash + 1 : given;
     size_t size = strlen(name) - (has_suffix(name, ".gguf") ? strlen(".gguf") : 0);
-    snprintf(runtime->model_id, sizeof runtime->model_id, "%.*s", (int)size_min(size, sizeof runtime->model_id - 1),
-             name);
+    struct buffer valid = {0};
+    buffer_text(&valid, "");
+    utf8_append_valid(&valid, name, size);
+    if (valid.failed)
+        return error_no_memory(error, "a name");
+    size = size_min(valid.size, sizeof runtime->model_id - 1);
+    size -= utf8_incomplete_tail(valid.data, size);
+    memcpy(runtime->model_id, valid.data, size);
+    runtime->model_id[size] = '\0';
+    buffer_free(&valid);
+    return STATUS_OK;
 }
 
 /* ---- text ---- */
@@ -84,9 +109,10 @@ enum status runtime_open_text(const struct options *options, struct runtime *run
 {
     memset(runtime, 0, sizeof *runtime);
     runtime->activations = strcmp(options->activations, "f32") == 0 ? ACTIVATIONS_F32 : ACTIVATIONS_INT8;
-    name_model(options->model, runtime);
     struct buffer path = {0};
-    enum status status = runtime_model_path(options, &path, error);
+    enum status status = name_model(options->model, runtime, error);
+    if (status == STATUS_OK)
+        status = runtime_model_path(options, &path, error);
     if (status == STATUS_OK)
         status = model_file_open(path.data, &runtime->file, error);
     buffer_free(&path);

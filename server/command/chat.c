@@ -121,7 +121,8 @@ struct reply {
     uint64_t start_ns;
     uint64_t first_ns; /* of the first text; 0: none yet */
     bool ended;
-    bool failed;
+    bool failed; /* for the reason in `error` */
+    struct error error;
 };
 
 static void take_event(struct reply *reply, const struct api_event *event)
@@ -138,8 +139,7 @@ static void take_event(struct reply *reply, const struct api_event *event)
     } else if (event->type == API_EVENT_ERROR) {
         reply->ended = true;
         reply->failed = true;
-        if (event->error.status != STATUS_CANCELLED)
-            fprintf(stderr, "incipit: %s", event->error.text);
+        reply->error = event->error;
     }
 }
 
@@ -186,7 +186,9 @@ static enum status answer(struct chat_session *session, struct reply *reply, str
     engine_request_release(request);
     putchar('\n');
     fflush(stdout);
-    if (session->terminal && !reply->failed)
+    if (reply->failed && reply->error.status != STATUS_CANCELLED)
+        command_fail(&reply->error);
+    else if (session->terminal && !reply->failed)
         show_figures(reply);
     return STATUS_OK;
 }
@@ -261,24 +263,38 @@ static enum status open_engine(const struct options *options, const struct runti
     return engine_open(&args, out, error);
 }
 
-static void run_session(const struct options *options, const struct runtime *runtime, struct engine *engine)
+static enum status open_session(struct chat_session *session, struct error *error)
+{
+    session->terminal = isatty(STDIN_FILENO) != 0;
+    session->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (session->wake_fd < 0)
+        return error_set(error, STATUS_IO, "cannot wait for replies: %s", strerror(errno));
+    const char *system = session->options->system;
+    if (system[0] != '\0' && !add_turn(session, "system", system))
+        return error_no_memory(error, "the conversation");
+    return STATUS_OK;
+}
+
+static enum status run_session(const struct options *options, const struct runtime *runtime, struct engine *engine,
+                               struct error *error)
 {
     struct chat_session *session = calloc(1, sizeof *session);
     if (session == NULL)
-        return;
+        return error_no_memory(error, "the conversation");
     session->options = options;
     session->engine = engine;
     session->model_id = runtime->model_id;
-    session->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    session->terminal = isatty(STDIN_FILENO) != 0;
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigaction(SIGINT, &action, NULL);
-    if (options->system[0] != '\0')
-        add_turn(session, "system", options->system);
-    converse(session);
+    enum status status = open_session(session, error);
+    if (status == STATUS_OK) {
+        struct sigaction action = {.sa_handler = on_interrupt};
+        sigaction(SIGINT, &action, NULL);
+        converse(session);
+    }
     drop_turns(session, 0);
-    close(session->wake_fd);
+    if (session->wake_fd >= 0)
+        close(session->wake_fd);
     free(session);
+    return status;
 }
 
 int command_chat(const struct options *options)
@@ -296,7 +312,7 @@ int command_chat(const struct options *options)
     if (status == STATUS_OK)
         status = open_engine(options, &runtime, &engine, &error);
     if (status == STATUS_OK)
-        run_session(options, &runtime, engine);
+        status = run_session(options, &runtime, engine, &error);
     if (engine != NULL)
         engine_close(engine);
     runtime_close(&runtime);
