@@ -395,7 +395,7 @@ static bool is_whole_word(const struct bpe *bpe, struct bpe_scratch *scratch, co
                           struct bpe_tokens *out)
 {
     uint32_t id = vocabulary_find(bpe->vocabulary, piece, size);
-    if (id == MAP_NONE)
+    if (id == MAP_NONE || scratch->capacity == 0) /* none: a trim found no memory, and `encode` asks again */
         return false;
     scratch->ids[0] = (int32_t)id;
     *out = (struct bpe_tokens){.ids = scratch->ids, .count = 1};

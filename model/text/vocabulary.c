@@ -113,7 +113,11 @@ static enum status read_token(const struct model_file *file, struct vocabulary *
 
     if (*capacity - *used < text.size + 1) {
         size_t grown = *capacity * 2 + text.size + 1;
-        char *bytes = grown > BYTES_MAX ? NULL : realloc(out->bytes, grown);
+        if (grown > BYTES_MAX)
+            return error_set(error, STATUS_INVALID,
+                             "%.100s: the tokens of %s have too many bytes; the limit is %u in all", file_name(file),
+                             TOKENS_KEY, BYTES_MAX);
+        char *bytes = realloc(out->bytes, grown);
         if (bytes == NULL)
             return error_no_memory(error, "the vocabulary");
         out->bytes = bytes;
