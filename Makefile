@@ -4,6 +4,7 @@
 # make SAN=address|undefined|thread test           the same under a sanitizer
 # make tidy       format, includes, names, tables  make format     lay the sources out
 # make bench      throughput of the default model  make setup      only the installing part of serve
+# make clean      remove what was built             make help       show this
 # make bench-kernels   GOP/s and GB/s of the operations, beside what the machine can do
 #
 # Object files stand in $(BUILD)/<variant>/: release, checked (tests: invariants on) or the sanitizer's name.
@@ -184,6 +185,9 @@ format:
 
 tidy:
 	@BUILD=$(BUILD) scripts/tidy.sh
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
 
 clean:
 	rm -rf $(BUILD)
