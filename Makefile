@@ -102,7 +102,7 @@ beside = $(filter-out %_test.c tests/unit/main.c,$(wildcard $(dir $1)*.c))
 
 # ---- what to build ----
 
-.PHONY: all tests unit test test-long serve setup bench bench-kernels format tidy clean
+.PHONY: all tests unit test test-long serve setup bench bench-kernels format tidy clean help
 all: $(BINARY)
 tests: $(TESTS)
 

@@ -9,9 +9,14 @@ import check_tree
 # folder, the table in it: each public constant `const struct X name` defined in the folder must be named in the table.
 FAMILIES = (
     ("model/arch", "model/arch/arch_table.c"),
+    ("model/weights", "model/weights/format_table.c"),
     ("cache/tier", "cache/tier/tier_table.c"),
-    ("api/endpoint", "api/endpoint/endpoint_table.c"),
     ("api/output", "api/output/output_table.c"),
+)
+# header, the table of its functions, which of them are members.
+FUNCTIONS = (
+    ("api/endpoint/endpoints.h", "api/endpoint/endpoint_table.c", re.compile(r"\b(\w+)\(")),
+    ("server/command/command.h", "server/command/command_table.c", re.compile(r"^int (\w+)\(const struct options \*", re.M)),
 )
 MEMBER = re.compile(r"^const struct \w+ (\w+)\s*=\s*\{", re.M)
 OPERATIONS = re.compile(r"\(\*(\w+)\)\s*\(")
@@ -42,6 +47,16 @@ def check_family(folder, table):
             problems.append(f"{path}: {name} has no row in {table}")
 
 
+def check_functions(header, table, pattern):
+    listed = check_tree.code_only(check_tree.read(table))
+    names = pattern.findall(check_tree.code_only(check_tree.read(header)))
+    if not names:
+        problems.append(f"{header} declares no member of {table}")
+    for name in names:
+        if not re.search(rf"[{{,]\s*{name}\b", listed):
+            problems.append(f"{header}: {name} has no row in {table}")
+
+
 def check_operations():
     """Each operation of struct kernel_ops is in the CPU table and has a case that compares it with its twin."""
     header = check_tree.code_only(check_tree.read("kernels/kernels.h"))
@@ -57,6 +72,8 @@ def check_operations():
 
 for family in FAMILIES:
     check_family(*family)
+for functions in FUNCTIONS:
+    check_functions(*functions)
 if exists("kernels/kernels.h"):
     check_operations()
 check_tree.finish(problems)
