@@ -225,20 +225,28 @@ enum status cache_extend(struct cache *cache, struct cache_lease *lease, const i
 
 /* ---- commit ---- */
 
-/* Kept partial siblings whose rows this node has as well serve nobody: their pages go back. */
+/* Whether `node` has all written rows of `other` as well. */
+static bool covers(const struct block_pool *pool, uint32_t node, uint32_t other)
+{
+    const struct node *n = &pool->nodes[node], *o = &pool->nodes[other];
+    return node != other && n->parent == o->parent && n->fill >= o->fill &&
+           ids_common(block_pool_ids(pool, node), block_pool_ids(pool, other), o->fill) == o->fill;
+}
+
+static uint32_t first_sibling(const struct cache *cache, uint32_t node)
+{
+    return block_index_first(&cache->index, cache->pool.nodes[node].previous, block_pool_ids(&cache->pool, node)[0]);
+}
+
+/* Kept partial siblings that this node covers serve nobody: their pages go back. */
 static void drop_covered(struct cache *cache, uint32_t node)
 {
     const struct block_pool *pool = &cache->pool;
-    const struct node *n = &pool->nodes[node];
-    const int32_t *ids = block_pool_ids(pool, node);
-    uint32_t sibling = block_index_first(&cache->index, n->previous, ids[0]);
+    uint32_t sibling = first_sibling(cache, node);
     for (uint32_t i = 0; sibling != NODE_NONE && i < BLOCK_INDEX_CANDIDATES_MAX; i++) {
         const struct node *s = &pool->nodes[sibling];
         uint32_t older = s->sibling_older;
-        bool covered = sibling != node && s->parent == n->parent && s->references == 0 && s->fill <= n->fill &&
-                       s->fill < cache->block_tokens &&
-                       ids_common(ids, block_pool_ids(pool, sibling), s->fill) == s->fill;
-        if (covered) {
+        if (s->references == 0 && s->fill < cache->block_tokens && covers(pool, node, sibling)) {
             unkeep(cache, sibling);
             discard(cache, sibling);
             cache->totals.merged_blocks++;
@@ -247,19 +255,15 @@ static void drop_covered(struct cache *cache, uint32_t node)
     }
 }
 
-/* A sibling that has the first `fill` rows of this partial node as well, or NODE_NONE. */
+/* A sibling that covers this partial node, or NODE_NONE. */
 static uint32_t find_covering(const struct cache *cache, uint32_t node)
 {
     const struct block_pool *pool = &cache->pool;
-    const struct node *n = &pool->nodes[node];
-    const int32_t *ids = block_pool_ids(pool, node);
-    uint32_t sibling = block_index_first(&cache->index, n->previous, ids[0]);
+    uint32_t sibling = first_sibling(cache, node);
     for (uint32_t i = 0; sibling != NODE_NONE && i < BLOCK_INDEX_CANDIDATES_MAX; i++) {
-        const struct node *s = &pool->nodes[sibling];
-        if (sibling != node && s->parent == n->parent && s->fill >= n->fill &&
-            ids_common(ids, block_pool_ids(pool, sibling), n->fill) == n->fill)
+        if (covers(pool, sibling, node))
             return sibling;
-        sibling = s->sibling_older;
+        sibling = pool->nodes[sibling].sibling_older;
     }
     return NODE_NONE;
 }
