@@ -32,10 +32,12 @@ struct row {
 struct bench {
     struct model *model;
     uint32_t page_tokens;
-    uint32_t pages_per_sequence;
+    uint32_t pages_per_sequence; /* of a group */
+    uint32_t group_count;
+    uint32_t batch_max;
     uint32_t chunk;
     int32_t *ids;                     /* (prompt): the same pseudo-random ids for every sequence */
-    uint32_t *pages;                  /* (batch, pages_per_sequence) */
+    uint32_t *pages;                  /* (group_count, batch_max, pages_per_sequence) */
     struct batch_sequence *sequences; /* (batch) */
     struct sample_row *draws;         /* (batch) */
     struct sample_result *results;    /* (batch) */
@@ -74,14 +76,31 @@ static int64_t list_maximum(const struct list *list)
 
 /* ---- one row ---- */
 
-/* Pages of the shared prefix first, then each sequence's own. */
+static uint32_t *page_table(const struct bench *bench, uint32_t group, uint32_t sequence)
+{
+    return bench->pages + ((size_t)group * bench->batch_max + sequence) * bench->pages_per_sequence;
+}
+
+/* In each group the pages of the shared prefix first, then each sequence's own. */
 static void lay_out_pages(struct bench *bench, const struct row *row)
 {
     uint32_t shared_pages = row->shared / bench->page_tokens;
-    uint32_t next = shared_pages;
-    for (uint32_t s = 0; s < row->batch; s++)
-        for (uint32_t i = 0; i < bench->pages_per_sequence; i++)
-            bench->pages[s * bench->pages_per_sequence + i] = i < shared_pages ? i : next++;
+    uint32_t next = 0;
+    for (uint32_t group = 0; group < bench->group_count; group++) {
+        uint32_t shared = next;
+        next += shared_pages;
+        for (uint32_t s = 0; s < row->batch; s++)
+            for (uint32_t i = 0; i < bench->pages_per_sequence; i++)
+                page_table(bench, group, s)[i] = i < shared_pages ? shared + i : next++;
+    }
+}
+
+/* Row `at` of the next step is a run of this sequence. */
+static void place(struct bench *bench, uint32_t at, uint32_t sequence, struct batch_sequence run)
+{
+    for (uint32_t group = 0; group < bench->group_count; group++)
+        run.pages[group] = page_table(bench, group, sequence);
+    bench->sequences[at] = run;
 }
 
 static void run_step(struct bench *bench, uint32_t sequences)
@@ -98,12 +117,12 @@ static uint64_t run_prefill(struct bench *bench, const struct row *row)
         for (uint32_t at = s == 0 ? 0 : row->shared; at < row->prompt;) {
             uint32_t count = row->prompt - at < bench->chunk ? row->prompt - at : bench->chunk;
             bool last = at + count == row->prompt;
-            bench->sequences[0] = (struct batch_sequence){.ids = bench->ids + at,
-                                                          .count = count,
-                                                          .position = at,
-                                                          .pages = {bench->pages + s * bench->pages_per_sequence},
-                                                          .sample = last ? &bench->draws[s] : NULL,
-                                                          .sample_count = last};
+            struct batch_sequence run = {.ids = bench->ids + at,
+                                         .count = count,
+                                         .position = at,
+                                         .sample = last ? &bench->draws[s] : NULL,
+                                         .sample_count = last};
+            place(bench, 0, s, run);
             run_step(bench, 1);
             at += count;
         }
@@ -116,13 +135,14 @@ static uint64_t run_decode(struct bench *bench, const struct row *row)
 {
     uint64_t start = clock_ns();
     for (uint32_t step = 0; step < row->generate; step++) {
-        for (uint32_t s = 0; s < row->batch; s++)
-            bench->sequences[s] = (struct batch_sequence){.ids = &bench->last[s],
-                                                          .count = 1,
-                                                          .position = row->prompt + step,
-                                                          .pages = {bench->pages + s * bench->pages_per_sequence},
-                                                          .sample = &bench->draws[s],
-                                                          .sample_count = 1};
+        for (uint32_t s = 0; s < row->batch; s++) {
+            struct batch_sequence run = {.ids = &bench->last[s],
+                                         .count = 1,
+                                         .position = row->prompt + step,
+                                         .sample = &bench->draws[s],
+                                         .sample_count = 1};
+            place(bench, s, s, run);
+        }
         run_step(bench, row->batch);
         for (uint32_t s = 0; s < row->batch; s++)
             bench->last[s] = bench->results[s].id;
@@ -215,7 +235,13 @@ static enum status read_plan(const struct options *options, struct plan *plan, s
 
 static enum status check_fit(const struct bench *bench, const struct plan *plan, struct error *error)
 {
-    uint64_t pages = (uint64_t)plan->batch_max * bench->pages_per_sequence;
+    const struct kv_layout *layout = model_kv_layout(bench->model);
+    uint64_t pages = (uint64_t)bench->group_count * plan->batch_max * bench->pages_per_sequence;
+    for (uint32_t group = 0; group < layout->group_count; group++)
+        if (layout->groups[group].page_tokens != layout->block_tokens)
+            return error_set(error, STATUS_UNSUPPORTED,
+                             "KV group %u has pages of %u tokens; bench needs pages of one block", group,
+                             layout->groups[group].page_tokens);
     if (plan->tokens_max > model_context(bench->model))
         return error_field(error, STATUS_TOO_LARGE, "prompt", "prompt and generate need %u tokens; the context is %u",
                            plan->tokens_max, model_context(bench->model));
@@ -228,11 +254,16 @@ static enum status check_fit(const struct bench *bench, const struct plan *plan,
 static enum status open_bench(const struct options *options, const struct plan *plan, struct model *model,
                               struct bench *bench, struct error *error)
 {
-    *bench = (struct bench){.model = model, .chunk = (uint32_t)options->prefill_chunk};
-    bench->page_tokens = model_kv_layout(model)->groups[0].page_tokens;
+    const struct kv_layout *layout = model_kv_layout(model);
+    *bench = (struct bench){.model = model,
+                            .chunk = (uint32_t)options->prefill_chunk,
+                            .page_tokens = layout->block_tokens,
+                            .group_count = layout->group_count,
+                            .batch_max = plan->batch_max};
     bench->pages_per_sequence = (plan->tokens_max + bench->page_tokens - 1) / bench->page_tokens;
     bench->ids = calloc(plan->tokens_max, sizeof *bench->ids);
-    bench->pages = calloc((size_t)plan->batch_max * bench->pages_per_sequence, sizeof *bench->pages);
+    bench->pages =
+        calloc((size_t)bench->group_count * plan->batch_max * bench->pages_per_sequence, sizeof *bench->pages);
     bench->sequences = calloc(plan->batch_max, sizeof *bench->sequences);
     bench->draws = calloc(plan->batch_max, sizeof *bench->draws);
     bench->results = calloc(plan->batch_max, sizeof *bench->results);
