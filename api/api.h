@@ -1,4 +1,5 @@
-/* Wire formats: JSON in, JSON or SSE out. Pure: no I/O, no sockets, no cache, no engine; token ids pass through opaquely.
+/* Wire formats: JSON in, JSON or SSE out. Pure: no I/O, no sockets, no cache, no engine; token ids pass through
+ * opaquely.
  *
  * A request is one api_call, made by its endpoint's `parse` from the body; what happens to it comes back as api_events,
  * the same for every dialect, which an api_reply turns into bytes:
@@ -141,8 +142,9 @@ struct api_usage {
 };
 
 enum api_event_type {
-    API_EVENT_ACCEPTED, /* the prompt is tokenized and fits; it waits for its turn. usage.prompt_tokens is set; tokens are
-                           the prompt's when ids were asked for */
+    /* The prompt is tokenized and fits; it waits for its turn. usage.prompt_tokens is set; tokens are the prompt's, ids
+     * only, when ids were asked for. */
+    API_EVENT_ACCEPTED,
     API_EVENT_STARTED, /* usage.cached_tokens is set */
     API_EVENT_TEXT,    /* choice, text and/or tokens */
     API_EVENT_STOP,    /* choice, stop_reason: no more text of this choice */

@@ -31,8 +31,8 @@ const char *json_number_text(const cJSON *number, size_t *size);
 /* Whole numbers that fit, exactly; 1.0 and 1e2 are whole. false: it is none. */
 bool json_whole(const cJSON *value, int64_t *out);
 
-/* The same value for templates; `field` (borrowed, may be NULL) becomes the path of its parts, "field.0.name". NULL: the
- * arena is exhausted. */
+/* The same value for templates; `field` (borrowed, may be NULL) becomes the path of its parts, "field.0.name". NULL:
+ * the arena is exhausted. */
 struct chat_value *json_chat_value(struct arena *arena, const cJSON *value, int32_t message, const char *field);
 /* Appends to an object or a list that this file or chat.h made. The object does not have the key yet. */
 bool json_chat_append(struct arena *arena, struct chat_value *container, const char *key, struct chat_value *value);

@@ -1,5 +1,5 @@
-/* What the OpenAI-style generating endpoints have in common: sampling, limits, stops, streaming, and the extras of other
- * servers that clients send to them. */
+/* What the OpenAI-style generating endpoints have in common: sampling, limits, stops, streaming, and the extras of
+ * other servers that clients send to them. */
 #ifndef API_OPENAI_FIELDS_H
 #define API_OPENAI_FIELDS_H
 

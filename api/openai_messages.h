@@ -1,4 +1,5 @@
-/* The messages of a request as chat values: roles from the closed list become trusted words, everything else is data. */
+/* The messages of a request as chat values: roles from the closed list become trusted words, everything else is
+ * data. */
 #ifndef API_OPENAI_MESSAGES_H
 #define API_OPENAI_MESSAGES_H
 

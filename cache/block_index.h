@@ -1,8 +1,8 @@
 /* How nodes are found. Two ways, over the nodes of one block_pool:
  *
  *     by key      blocks whose ids are all known ("named"), committed or not
- *     by siblings all nodes with the same previous key and first id, most recently used first: where partial matches are
- *                 sought. Callers look at no more than BLOCK_INDEX_CANDIDATES_MAX of them.
+ *     by siblings all nodes with the same previous key and first id, most recently used first: where partial matches
+ *                 are sought. Callers look at no more than BLOCK_INDEX_CANDIDATES_MAX of them.
  *
  * Keys and previous keys only find; what is found is compared before it is used. All memory is taken at open. */
 #ifndef CACHE_BLOCK_INDEX_H
@@ -50,8 +50,8 @@ struct block_probe {
  * *collisions. */
 uint32_t block_index_committed(const struct block_index *index, const struct block_probe *probe, uint64_t *collisions);
 
-/* A full block that is planned but not committed and equals the probe, or NODE_NONE. The parent is not compared: sequences
- * that compute the same prefix side by side have parents of their own until they are merged. */
+/* A full block that is planned but not committed and equals the probe, or NODE_NONE. The parent is not compared:
+ * sequences that compute the same prefix side by side have parents of their own until they are merged. */
 uint32_t block_index_planned(const struct block_index *index, const struct block_probe *probe);
 
 /* The most recently used node with this previous key and first id, or NODE_NONE; go on by sibling_older. */

@@ -1,9 +1,9 @@
 /* The prefix cache: which KV blocks exist, in which pages, and for whom. One per model; the engine thread owns it all.
  *
- * A node is one block of `block_tokens` ids after a parent node: a page in every group, `fill` tokens whose KV is written
- * ("committed"), and `planned` >= fill tokens whose ids are known. Nodes with planned > fill are being computed by the one
- * lease that writes them. Nodes of live leases are referenced; the rest is cached, in one list ordered by last use in
- * which a child is always older than its parent, so that eviction takes the oldest, a leaf, in O(1).
+ * A node is one block of `block_tokens` ids after a parent node: a page in every group, `fill` tokens whose KV is
+ * written ("committed"), and `planned` >= fill tokens whose ids are known. Nodes with planned > fill are being computed
+ * by the one lease that writes them. Nodes of live leases are referenced; the rest is cached, in one list ordered by
+ * last use in which a child is always older than its parent, so that eviction takes the oldest, a leaf, in O(1).
  *
  * A lease is one sequence's hold on a chain of nodes: its page table. One acquire, one release:
  *
@@ -13,13 +13,13 @@
  *     cache_release   the hold ends; what is committed stays cached, the rest goes back to the pool
  *
  * Between the calls free + leased + cached == total pages, and every page's owners add up: cache_verify (checked builds
- * call it after every step). Lookup costs O(count), extend, commit and release O(blocks touched). All memory is taken at
- * open; nothing here allocates later.
+ * call it after every step). Lookup costs O(count), extend, commit and release O(blocks touched). All memory is taken
+ * at open; nothing here allocates later.
  *
- * Partial blocks. A match that ends inside a block costs one copy of its rows (cache_copy), unless nobody holds that block
- * and it matches as far as it goes: then the lease takes it over as it is and appends to it, while its first rows go on
- * serving others. A partial block whose rows a longer one has as well is not kept beside it. Of the blocks that begin
- * with the same id after the same parent, a lookup compares the 64 used last.
+ * Partial blocks. A match that ends inside a block costs one copy of its rows (cache_copy), unless nobody holds that
+ * block and it matches as far as it goes: then the lease takes it over as it is and appends to it, while its first rows
+ * go on serving others. A partial block whose rows a longer one has as well is not kept beside it. Of the blocks that
+ * begin with the same id after the same parent, a lookup compares the 64 used last.
  *
  * In flight: when the walk ends at a block that another lease has planned but not committed, acquire says so in
  * `pending` (tokens that would match once the leader gets there). The caller may hold the sequence back, without
@@ -71,13 +71,14 @@ struct cache_copy {
     uint32_t to[KV_GROUPS_MAX];
 };
 
-/* Leases the longest committed prefix; `hit` tokens of it need not be computed. *copy must be carried out at once, before
- * any other call. `count` is at most lease_tokens_max. STATUS_BUSY: no page or lease to be had now, nothing was taken. */
+/* Leases the longest committed prefix; `hit` tokens of it need not be computed. *copy must be carried out at once,
+ * before any other call. `count` is at most lease_tokens_max. STATUS_BUSY: no page or lease to be had now, nothing was
+ * taken. */
 enum status cache_acquire(struct cache *cache, struct block_key root, const int32_t *ids, uint32_t count,
                           struct cache_lease **out, uint32_t *hit, struct cache_copy *copy);
 
-/* Ids about to be computed: those after the ones the lease holds. Makes sure that every one has a page, planning its node
- * so that others can wait for it. All or nothing: STATUS_BUSY when the pool cannot give that many pages even after
+/* Ids about to be computed: those after the ones the lease holds. Makes sure that every one has a page, planning its
+ * node so that others can wait for it. All or nothing: STATUS_BUSY when the pool cannot give that many pages even after
  * evicting all that is cached; the lease is unchanged then. */
 enum status cache_extend(struct cache *cache, struct cache_lease *lease, const int32_t *ids, uint32_t count);
 

@@ -1,8 +1,8 @@
 /* What the files of cache.h share: the state behind it. Private to this folder; tests of this folder may look in.
  *
- * Every node of the pool is free, or held by leases (references > 0), or kept: unreferenced, with nothing uncommitted in
- * it, in the policy's order. A lease holds its nodes from the first block on, so the parent of a held node is held, and
- * the children of a kept node are kept. */
+ * Every node of the pool is free, or held by leases (references > 0), or kept: unreferenced, with nothing uncommitted
+ * in it, in the policy's order. A lease holds its nodes from the first block on, so the parent of a held node is held,
+ * and the children of a kept node are kept. */
 #ifndef CACHE_CACHE_STATE_H
 #define CACHE_CACHE_STATE_H
 

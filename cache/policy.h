@@ -2,7 +2,8 @@
  *
  * A policy keeps an order over the nodes it was given, which are the unreferenced ones. The cache adds a parent after
  * its children, and adds a node again (remove, add) only while its parent is not in the policy or is added right after:
- * whatever the order, a node must never come before its child. All calls are O(1) and allocate nothing. Engine thread. */
+ * whatever the order, a node must never come before its child. All calls are O(1) and allocate nothing. Engine
+ * thread. */
 #ifndef CACHE_POLICY_H
 #define CACHE_POLICY_H
 

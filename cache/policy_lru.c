@@ -1,5 +1,5 @@
-/* Least recently used: a list from the oldest node to the newest. Nodes are added in the order child, parent, so a child
- * is always older. */
+/* Least recently used: a list from the oldest node to the newest. Nodes are added in the order child, parent, so a
+ * child is always older. */
 #include "cache/policy.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* incipit COMMAND [OPTIONS]: finds the command, reads its options, runs it. Exit status: 0; 1 when the command failed; 2
- * when the command line is wrong. */
+/* incipit COMMAND [OPTIONS]: finds the command, reads its options, runs it. Exit status: 0; 1 when the command failed;
+ * 2 when the command line is wrong. */
 #include <signal.h>
 
 #include "kernels/base/log.h"

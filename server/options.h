@@ -105,7 +105,8 @@ const struct option_row *options_find(const char *name);
 /* The known name closest to `name` that `command` takes; NULL when nothing is close. */
 const char *options_nearest(const char *name, unsigned command);
 
-/* Reads a YAML mapping of option names to values (server/config.c). Keys of other commands are accepted and left alone. */
+/* Reads a YAML mapping of option names to values (server/config.c). Keys of other commands are accepted and left
+ * alone. */
 enum status options_read_config(const char *path, enum options_command command, struct options *options,
                                 struct error *error);
 

@@ -1,5 +1,5 @@
-/* The opened floors: file, tokenizer, template and model, as serve, chat and bench need them; opened from options by the
- * main thread, closed in reverse order. What is not needed is not opened. */
+/* The opened floors: file, tokenizer, template and model, as serve, chat and bench need them; opened from options by
+ * the main thread, closed in reverse order. What is not needed is not opened. */
 #ifndef SERVER_RUNTIME_H
 #define SERVER_RUNTIME_H
 

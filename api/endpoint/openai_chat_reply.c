@@ -1,6 +1,6 @@
 /* POST /v1/chat/completions: the reply. A stream's frames, in order: a role frame for each choice, content frames, a
- * frame with finish_reason and an empty delta for each choice, the usage if it was asked for, [DONE]. The role stands in
- * the first frame only: clients' helpers join the strings of all deltas. */
+ * frame with finish_reason and an empty delta for each choice, the usage if it was asked for, [DONE]. The role stands
+ * in the first frame only: clients' helpers join the strings of all deltas. */
 #include "api/endpoint/endpoints.h"
 #include "api/reply.h"
 #include "api/sse.h"

@@ -33,8 +33,8 @@ static bool same_text(const struct api_token *a, const struct api_token *b)
     return a->size == b->size && memcmp(a->text, b->text, a->size) == 0;
 }
 
-/* {name: logprob}: the most probable tokens and the drawn one. Two ids may have one text; the first stands for both, since a
- * key must not occur twice. */
+/* {name: logprob}: the most probable tokens and the drawn one. Two ids may have one text; the first stands for both,
+ * since a key must not occur twice. */
 static void write_tops(struct json_writer *writer, const struct api_token *token, struct buffer *name)
 {
     json_object_begin(writer);

@@ -1,7 +1,8 @@
 /* Merges the bytes of one piece of text into tokens: of all adjacent pairs that the file lists, the one listed first is
  * joined, the leftmost of equals, until none is left. O(n log n) in the piece.
  *
- * An open bpe is constant and shared; each thread has a scratch of its own, which remembers the tokens of short pieces. */
+ * An open bpe is constant and shared; each thread has a scratch of its own, which remembers the tokens of short
+ * pieces. */
 #ifndef MODEL_TEXT_BPE_H
 #define MODEL_TEXT_BPE_H
 

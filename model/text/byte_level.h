@@ -1,6 +1,6 @@
 /* The byte alphabet of byte-level BPE vocabularies (from GPT-2): every byte is written as one printable character, so
- * that merges and tokens can be kept as text. Bytes that are printable in Latin-1 stand for themselves, the other 68 are
- * written as U+0100 and on, in ascending order. */
+ * that merges and tokens can be kept as text. Bytes that are printable in Latin-1 stand for themselves, the other 68
+ * are written as U+0100 and on, in ascending order. */
 #ifndef MODEL_TEXT_BYTE_LEVEL_H
 #define MODEL_TEXT_BYTE_LEVEL_H
 

@@ -1,5 +1,5 @@
-/* Cuts text into the pieces that byte pairs are merged in: one row of a table for each pre-tokenizer that a GGUF file may
- * name in tokenizer.ggml.pre, each proven by goldens against `tokenizers`.
+/* Cuts text into the pieces that byte pairs are merged in: one row of a table for each pre-tokenizer that a GGUF file
+ * may name in tokenizer.ggml.pre, each proven by goldens against `tokenizers`.
  *
  * An open pre_tokenizer is constant and shared; each thread has a scratch of its own. Time is linear in the text, and
  * the matcher's stack, heap and steps are bounded. */
@@ -34,8 +34,8 @@ enum status pre_tokenizer_scratch_open(const struct pre_tokenizer *pre_tokenizer
                                        struct error *error);
 void pre_tokenizer_scratch_close(struct pre_tokenizer_scratch *scratch);
 
-/* The end of the piece that begins at `at` < size, where a piece before ended, or 0. The text is valid UTF-8: nothing here
- * looks whether it is. */
+/* The end of the piece that begins at `at` < size, where a piece before ended, or 0. The text is valid UTF-8: nothing
+ * here looks whether it is. */
 enum status pre_tokenizer_next(const struct pre_tokenizer *pre_tokenizer, struct pre_tokenizer_scratch *scratch,
                                const char *text, size_t size, size_t at, size_t *end, struct error *error);
 

@@ -1,5 +1,5 @@
-/* See special_tokens.h. Tokens are sorted; at a place where one may begin, the range of tokens that still agree with the
- * text is narrowed byte by byte. */
+/* See special_tokens.h. Tokens are sorted; at a place where one may begin, the range of tokens that still agree with
+ * the text is narrowed byte by byte. */
 #include "model/text/special_tokens.h"
 
 #include <inttypes.h>

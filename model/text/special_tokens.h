@@ -1,6 +1,6 @@
 /* Finds the tokens that are taken out of a text before anything else: control tokens where the text is trusted, and
- * user-defined tokens everywhere. The leftmost wins, then the longest, as `tokenizers` does; a control token that is not
- * wholly inside trusted text is as if it did not exist. Adjacent trusted spans are one stretch, also over an empty
+ * user-defined tokens everywhere. The leftmost wins, then the longest, as `tokenizers` does; a control token that is
+ * not wholly inside trusted text is as if it did not exist. Adjacent trusted spans are one stretch, also over an empty
  * untrusted one: what a template writes around an empty field is the template's own text.
  *
  * Constant after open. Token texts are borrowed: the vocabulary outlives this. */

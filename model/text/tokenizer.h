@@ -1,9 +1,10 @@
 /* Text to token ids and back: equal to Hugging Face `tokenizers` for the model's tokenizer, id by id.
  *
  * Constant after open; any thread may encode at once, each with its own tokenizer_scratch. Nothing refers to the file
- * after open. Control tokens (those of special type) come out only where their text lies wholly inside one trusted stretch
- * of the input, a run of adjacent trusted spans: text from a user never becomes one. All other text is cut and merged
- * without regard to spans, as the reference does it; user-defined tokens, which are plain text, are found everywhere.
+ * after open. Control tokens (those of special type) come out only where their text lies wholly inside one trusted
+ * stretch of the input, a run of adjacent trusted spans: text from a user never becomes one. All other text is cut and
+ * merged without regard to spans, as the reference does it; user-defined tokens, which are plain text, are found
+ * everywhere.
  *
  * Not equal to the reference on purpose: where a user-defined token overlaps the text of a control token that is not
  * trusted, it is still found; the reference steps over both. */
@@ -24,8 +25,8 @@ enum status tokenizer_open(const struct model_file *file, struct tokenizer **out
 void tokenizer_close(struct tokenizer *tokenizer);
 
 uint32_t tokenizer_vocabulary(const struct tokenizer *tokenizer);
-bool tokenizer_adds_bos(
-    const struct tokenizer *tokenizer);                   /* a prompt begins with BOS; templates may write their own */
+/* A prompt begins with BOS; templates may write their own. */
+bool tokenizer_adds_bos(const struct tokenizer *tokenizer);
 int32_t tokenizer_bos(const struct tokenizer *tokenizer); /* -1: none */
 int32_t tokenizer_eos(const struct tokenizer *tokenizer); /* -1: none */
 /* Every id that ends a reply: the file's EOS, end of turn and end of message tokens. Borrowed. */
@@ -60,9 +61,9 @@ enum status tokenizer_scratch_open(const struct tokenizer *tokenizer, struct tok
                                    struct error *error);
 void tokenizer_scratch_close(struct tokenizer_scratch *scratch);
 
-/* Appends to *out; on failure *out is as before. Linear in the text up to a logarithm; allocates nothing once *out and the
- * scratch have grown. Invalid UTF-8 is STATUS_INVALID naming the byte offset. STATUS_TOO_LARGE over 64 MiB, or 4 MiB
- * without a place to cut. */
+/* Appends to *out; on failure *out is as before. Linear in the text up to a logarithm; allocates nothing once *out and
+ * the scratch have grown. Invalid UTF-8 is STATUS_INVALID naming the byte offset. STATUS_TOO_LARGE over 64 MiB, or 4
+ * MiB without a place to cut. */
 enum status tokenizer_encode(const struct tokenizer *tokenizer, struct tokenizer_scratch *scratch,
                              const struct tokenizer_input *input, struct tokenizer_ids *out, struct error *error);
 void tokenizer_ids_free(struct tokenizer_ids *ids);

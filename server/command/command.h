@@ -1,5 +1,5 @@
-/* The subcommands: one file each, one table (command_table.c). `run` returns the process's exit status: 0, or 1 after one
- * clear sentence on stderr. Options are parsed before it is called. */
+/* The subcommands: one file each, one table (command_table.c). `run` returns the process's exit status: 0, or 1 after
+ * one clear sentence on stderr. Options are parsed before it is called. */
 #ifndef SERVER_COMMAND_COMMAND_H
 #define SERVER_COMMAND_COMMAND_H
 

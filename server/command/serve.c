@@ -21,8 +21,8 @@ struct service {
     char fingerprint[24];
 };
 
-/* The listener's thread must not take the signals that `wait_for_end` waits for; ours block all of them. Before that, while
- * a model loads, they end the process. */
+/* The listener's thread must not take the signals that `wait_for_end` waits for; ours block all of them. Before that,
+ * while a model loads, they end the process. */
 static void block_signals(sigset_t *signals)
 {
     sigemptyset(signals);

@@ -1,5 +1,5 @@
-/* One request: its headers are judged, its body collected (or drained, when it is refused anyway: a client that is still
- * sending would see a broken pipe instead of the reason), then it is answered at once or handed to the engine. */
+/* One request: its headers are judged, its body collected (or drained, when it is refused anyway: a client that is
+ * still sending would see a broken pipe instead of the reason), then it is answered at once or handed to the engine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

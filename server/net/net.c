@@ -73,8 +73,8 @@ static enum status start_daemon(struct net *net, struct error *error)
     return error_set(error, STATUS_IO, "cannot start the HTTP server: %s", strerror(errno));
 }
 
-/* A descriptor a connection, and some for the rest of the process: where the system's default is lower and may be raised,
- * it is. */
+/* A descriptor a connection, and some for the rest of the process: where the system's default is lower and may be
+ * raised, it is. */
 static void raise_file_limit(uint32_t connections)
 {
     struct rlimit limit;
