@@ -25,10 +25,12 @@ static void print_help(const struct command *command)
     buffer_free(&text);
 }
 
-static int fail_usage(const char *sentence)
+static const struct command *find_command(const char *name)
 {
-    fprintf(stderr, "incipit: %s\n", sentence);
-    return 2;
+    const struct command *command = command_find(name);
+    if (command == NULL)
+        fprintf(stderr, "incipit: there is no command \"%.40s\"; `incipit help` lists them\n", name);
+    return command;
 }
 
 static int help(int argc, char **argv)
@@ -37,9 +39,9 @@ static int help(int argc, char **argv)
         print_overview(stdout);
         return 0;
     }
-    const struct command *command = command_find(argv[2]);
+    const struct command *command = find_command(argv[2]);
     if (command == NULL)
-        return fail_usage("there is no such command; `incipit help` lists them");
+        return 2;
     print_help(command);
     return 0;
 }
@@ -60,8 +62,10 @@ static int run_command(const struct command *command, int argc, char **argv)
 {
     struct options options;
     struct error error;
-    if (options_parse(command->bit, argc, argv, &options, &error) != STATUS_OK)
-        return fail_usage(error.text);
+    if (options_parse(command->bit, argc, argv, &options, &error) != STATUS_OK) {
+        fprintf(stderr, "incipit: %s\n", error.text);
+        return 2;
+    }
     int status = 0;
     if (options.help) {
         print_help(command);
@@ -86,10 +90,8 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return help(argc, argv);
-    const struct command *command = command_find(argv[1]);
-    if (command == NULL) {
-        fprintf(stderr, "incipit: there is no command \"%.40s\"; `incipit help` lists them\n", argv[1]);
+    const struct command *command = find_command(argv[1]);
+    if (command == NULL)
         return 2;
-    }
     return run_command(command, argc - 2, argv + 2);
 }

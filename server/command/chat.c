@@ -98,8 +98,6 @@ static struct api_call *make_call(const struct chat_session *session)
     if (call == NULL)
         return NULL;
     call->is_chat = true;
-    call->chat.add_generation_prompt = true;
-    call->chat.now_unix_s = (int64_t)(clock_unix_ms() / 1000);
     call->stream = true;
     call->model = session->model_id;
     call->sampling.temperature = (float)options->temperature;
