@@ -2,6 +2,7 @@
 # make test       everything CI runs               make test-long  the same and the long tests
 # make unit ONLY=model/text    the test programs whose path holds this text
 # make SAN=address|undefined|thread test           the same under a sanitizer
+# make CPU=scalar|avx2|avx512 test                 the same with these instructions (kernel tests run all of them anyway)
 # make tidy       format, includes, names, tables  make format     lay the sources out
 # make bench      throughput of the default model  make setup      only the installing part of serve
 # make clean      remove what was built             make help       show this
@@ -15,6 +16,7 @@ ONLY ?=
 ARGS ?=
 SAN ?=
 CHECKED ?=
+CPU ?=
 
 ifneq ($(filter-out address undefined thread,$(SAN)),)
 $(error SAN is "$(SAN)"; it must be address, undefined or thread)
@@ -166,11 +168,11 @@ serve:
 
 test:
 	@scripts/setup.sh test
-	+@BUILD=$(BUILD) SAN=$(SAN) scripts/test.sh
+	+@BUILD=$(BUILD) SAN=$(SAN) INCIPIT_CPU=$(CPU) scripts/test.sh
 
 test-long:
 	@scripts/setup.sh test
-	+@BUILD=$(BUILD) SAN=$(SAN) scripts/test.sh --long
+	+@BUILD=$(BUILD) SAN=$(SAN) INCIPIT_CPU=$(CPU) scripts/test.sh --long
 
 bench:
 	@scripts/setup.sh serve $(MODEL)

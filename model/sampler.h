@@ -22,7 +22,8 @@ struct sampler_params {
     float frequency_penalty;
     const struct sample_bias *bias; /* (bias_count), ids distinct; copied */
     uint32_t bias_count;
-    const int32_t *end_ids; /* (end_count): ids that end generation; banned while fewer than min_tokens were drawn; copied */
+    const int32_t
+        *end_ids; /* (end_count): they end generation; banned while fewer than min_tokens were drawn; copied */
     uint32_t end_count;
     uint32_t min_tokens;
     uint64_t seed;

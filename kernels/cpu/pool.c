@@ -37,14 +37,13 @@ struct pool {
     struct pool_worker *members; /* (workers - 1) */
 };
 
-static inline void cpu_relax(void)
-{
 #if defined(__x86_64__)
-    __builtin_ia32_pause();
+#define cpu_relax() __builtin_ia32_pause()
 #elif defined(__aarch64__)
-    __asm__ volatile("yield");
+#define cpu_relax() __asm__ volatile("yield")
+#else
+#define cpu_relax() ((void)0)
 #endif
-}
 
 /* True as soon as the generation differs from `seen`; false after SPIN_NS. */
 static bool spin_for_work(struct pool *pool, unsigned seen)

@@ -43,7 +43,8 @@ struct engine_args {
     uint32_t step_ms;                          /* time a step should take; the prefill chunk adapts; 0: no adaption */
     uint32_t queue_max;                        /* requests waiting; more are refused with STATUS_BUSY */
     bool prefix_cache;
-    const char *model_id; /* for errors */
+    uint32_t cache_key_bits; /* bits of a block key that are used; 0: all. Tests cut keys to make them collide */
+    const char *model_id;    /* for errors */
 };
 
 enum status engine_open(const struct engine_args *args, struct engine **out, struct error *error);

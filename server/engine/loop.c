@@ -200,6 +200,7 @@ static enum status open_cache(struct loop *loop, struct error *error)
         .leases_max = engine->args.sequences_max,
         .lease_tokens_max = engine->context,
         .enabled = engine->args.prefix_cache,
+        .key_bits = engine->args.cache_key_bits,
         .page_freed = PAGE_FREED,
         .page_freed_context = loop->model,
     };

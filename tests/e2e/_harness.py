@@ -1,7 +1,8 @@
 """Runs the real server for end-to-end tests, talks HTTP to it, and counts results. Standard library only.
 
 A test file decorates functions with @test and calls run(). Each gets one line, `ok NAME` or `FAILED NAME: why`; the last
-line is `N passed, N failed`. The binary is $INCIPIT_BINARY or build/incipit, the model $INCIPIT_MODEL or the default one.
+line is `N passed, N failed`. The binary is $INCIPIT_BINARY or build/incipit, the model $INCIPIT_MODEL or the default one,
+the CPU variant $INCIPIT_CPU or auto.
 """
 import http.client
 import json
@@ -52,7 +53,8 @@ class Server:
 
     def __init__(self, *options):
         self.log = tempfile.TemporaryFile(mode="w+b")
-        command = [binary(), "serve", "--model", model(), "--port", "0", *options]
+        cpu = os.environ.get("INCIPIT_CPU") or "auto"
+        command = [binary(), "serve", "--model", model(), "--port", "0", "--cpu", cpu, *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL)
         Server.running.append(self)
         self.host, self.port = self._read_address()

@@ -37,6 +37,12 @@ double test_random_unit(uint64_t *state)
     return (double)(test_random(state) >> 11) * 0x1p-53;
 }
 
+const char *test_cpu(void)
+{
+    const char *cpu = getenv("INCIPIT_CPU");
+    return cpu != NULL && *cpu != '\0' ? cpu : "auto";
+}
+
 const char *test_model_path(void)
 {
     static char path[4096];

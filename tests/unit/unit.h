@@ -21,6 +21,9 @@ uint64_t test_random(uint64_t *state);
 uint64_t test_random_below(uint64_t *state, uint64_t limit); /* 0 .. limit - 1 */
 double test_random_unit(uint64_t *state);                    /* 0 <= x < 1 */
 
+/* The CPU variant that tests of the floors above the kernels run on: $INCIPIT_CPU, else "auto". */
+const char *test_cpu(void);
+
 /* The path of the model file that tests run on: $INCIPIT_MODEL, else the default model in the cache folder. */
 const char *test_model_path(void);
 

@@ -1,5 +1,6 @@
 /* See bed.h. */
 #include "tests/unit/server/engine/bed.h"
+#include "kernels/base/log.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void open_model(struct bed *bed, const struct bed_args *args)
     uint32_t sequences = args->sequences_max, pages = args->pages;
     struct model_args model_args = {
         .ops = &kernels_cpu,
-        .cpu = "auto",
+        .cpu = test_cpu(),
         .threads = 1,
         .context = pages * BED_BLOCK < BED_CONTEXT ? pages * BED_BLOCK : BED_CONTEXT,
         .block_tokens = BED_BLOCK,
@@ -96,6 +97,7 @@ void bed_open(struct bed *bed, const struct bed_args *given)
     args.sequences_max = args.sequences_max == 0 ? 8 : args.sequences_max;
     args.prefill_chunk = args.prefill_chunk == 0 ? 96 : args.prefill_chunk;
     *bed = (struct bed){0};
+    log_setup(LOG_WARN, LOG_FORMAT_TEXT); /* a line a request drowns what a test has to say */
     open_tokenizer(bed);
     if (args.chat)
         open_template(bed);
@@ -108,6 +110,7 @@ void bed_open(struct bed *bed, const struct bed_args *given)
         .prefill_chunk = args.prefill_chunk,
         .queue_max = args.queue_max == 0 ? 64 : args.queue_max,
         .prefix_cache = !args.no_cache,
+        .cache_key_bits = args.key_bits,
         .model_id = "tiny",
     };
     ck_assert_msg(engine_open(&engine_args, &bed->engine, &error) == STATUS_OK, "%s", error.text);

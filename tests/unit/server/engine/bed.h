@@ -19,6 +19,7 @@ struct bed_args {
     uint32_t sequences_max; /* 0: 8 */
     uint32_t prefill_chunk; /* 0: 96 */
     uint32_t queue_max;     /* 0: 64 */
+    uint32_t key_bits;      /* 0: all */
     bool no_cache;
     bool chat; /* with the default model's chat template */
 };
