@@ -38,7 +38,7 @@ struct api_facts {
     uint32_t choices_max;    /* n that can run at once; larger is a 400 */
     const char *fingerprint; /* system_fingerprint: "fp_..." of build and weights */
     const char *version;
-    const char *eos_text;
+    const char *eos_text; /* NULL: the model has none */
     bool has_chat_template;
 };
 

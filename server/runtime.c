@@ -143,10 +143,12 @@ static enum status check_memory(const struct options *options, const struct runt
     uint64_t wanted = (uint64_t)options->kv_memory + model_file_bytes(runtime->file);
     if (wanted <= available)
         return STATUS_OK;
-    return error_field(error, STATUS_NO_MEMORY, "kv-memory",
-                       "the model (%zu MiB) and --kv-memory (%lld MiB) need more than the %llu MiB of memory available",
-                       model_file_bytes(runtime->file) >> 20, (long long)(options->kv_memory >> 20),
-                       (unsigned long long)(available >> 20));
+    return error_field(
+        error, STATUS_NO_MEMORY, "kv-memory",
+        "the model (%zu MiB) and --kv-memory (%lld MiB) need more than the %llu MiB of memory available; "
+        "lower --kv-memory",
+        model_file_bytes(runtime->file) >> 20, (long long)(options->kv_memory >> 20),
+        (unsigned long long)(available >> 20));
 }
 
 enum status runtime_open_model(const struct options *options, const struct runtime_limits *limits,

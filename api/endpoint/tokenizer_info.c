@@ -1,6 +1,8 @@
 /* GET /tokenizer_info: what evaluation harnesses need to know of the tokenizer. */
+#include <string.h>
+
 #include "api/endpoint/endpoints.h"
-#include "kernels/base/json_writer.h"
+#include "api/text.h"
 
 enum status tokenizer_info_answer(const struct api_facts *facts, const char *rest, struct buffer *out,
                                   struct error *error)
@@ -13,7 +15,7 @@ enum status tokenizer_info_answer(const struct api_facts *facts, const char *res
     if (facts->eos_text == NULL)
         json_null(&writer);
     else
-        json_string(&writer, facts->eos_text);
+        text_write_lossy(&writer, facts->eos_text, strlen(facts->eos_text)); /* from a file: perhaps no text */
     json_key(&writer, "vocab_size");
     json_integer(&writer, facts->vocabulary);
     json_key(&writer, "model_max_length");

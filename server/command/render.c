@@ -32,7 +32,6 @@ static enum status parse_request(const struct options *options, const struct run
         .choices_max = API_CHOICES_MAX,
         .fingerprint = "",
         .version = "",
-        .eos_text = "",
         .has_chat_template = true,
     };
     const char *rest, *allow;

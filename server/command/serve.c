@@ -69,6 +69,7 @@ static void make_fingerprint(const struct options *options, struct service *serv
 static void fill_facts(const struct options *options, struct service *service)
 {
     const struct runtime *runtime = &service->runtime;
+    int32_t eos = tokenizer_eos(runtime->tokenizer);
     make_fingerprint(options, service);
     service->facts = (struct api_facts){
         .model_id = runtime->model_id,
@@ -79,7 +80,7 @@ static void fill_facts(const struct options *options, struct service *service)
         .choices_max = (uint32_t)options->max_sequences,
         .fingerprint = service->fingerprint,
         .version = INCIPIT_VERSION,
-        .eos_text = tokenizer_special_text(runtime->tokenizer, tokenizer_eos(runtime->tokenizer)),
+        .eos_text = eos >= 0 ? tokenizer_special_text(runtime->tokenizer, eos) : NULL,
         .has_chat_template = runtime->chat_template != NULL,
     };
 }

@@ -73,6 +73,20 @@ def a_folder_of_the_same_name_does_not_hide_a_model():
 
 
 @test
+def a_file_name_that_is_not_text_still_gives_the_model_a_name():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(os.fsencode(folder), b"m\xe9.gguf")
+        os.symlink(os.path.abspath(model()), path)
+        with Server("--model", os.fsdecode(path), *KV) as server:
+            assert server.get("/v1/models").json()["data"][0]["id"] == "m\ufffd"
+
+
+@test
+def a_pool_that_does_not_fit_says_what_to_lower():
+    assert "lower --kv-memory" in refused("serve", "--model", model(), "--port", "0", "--kv-memory", "60TiB")
+
+
+@test
 def a_file_that_is_no_model_is_one_sentence():
     with tempfile.NamedTemporaryFile(suffix=".gguf") as file:
         file.write(b"not a model" * 100)
