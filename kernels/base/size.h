@@ -1,4 +1,5 @@
-/* Overflow-safe size arithmetic: each returns false, and leaves *out alone, when the result does not fit. */
+/* Size arithmetic. size_add and size_multiply return false, and leave *out alone, when the result does not fit. The
+ * caller of size_round_up knows that n + multiple does. */
 #ifndef KERNELS_BASE_SIZE_H
 #define KERNELS_BASE_SIZE_H
 
