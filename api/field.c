@@ -60,16 +60,29 @@ enum status field_no_memory(struct error *error)
 
 /* ---- values ---- */
 
+/* A limit that is only the type's would tell nobody anything. */
+static enum status fail_whole(const char *name, const cJSON *value, int64_t minimum, int64_t maximum,
+                              struct error *error)
+{
+    size_t size;
+    const char *text = json_number_text(value, &size);
+    if (maximum < INT64_MAX)
+        return field_invalid(error, name, "%s is %.*s; it must be a whole number from %" PRId64 " to %" PRId64, name,
+                             (int)size, text, minimum, maximum);
+    if (minimum > INT64_MIN)
+        return field_invalid(error, name, "%s is %.*s; it must be a whole number, at least %" PRId64, name, (int)size,
+                             text, minimum);
+    return field_invalid(error, name, "%s is %.*s; it must be a whole number of at most 64 bits", name, (int)size,
+                         text);
+}
+
 enum status field_whole(const char *name, const cJSON *value, int64_t minimum, int64_t maximum, int64_t *out,
                         struct error *error)
 {
     if (!cJSON_IsNumber(value))
         return field_wrong_type(error, name, "a whole number", value);
-    size_t size;
-    const char *text = json_number_text(value, &size);
     if (!json_whole(value, out) || *out < minimum || *out > maximum)
-        return field_invalid(error, name, "%s is %.*s; it must be a whole number from %" PRId64 " to %" PRId64, name,
-                             (int)size, text, minimum, maximum);
+        return fail_whole(name, value, minimum, maximum, error);
     return STATUS_OK;
 }
 

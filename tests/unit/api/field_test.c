@@ -258,6 +258,21 @@ START_TEST(every_row_takes_what_it_says_and_nothing_else)
 }
 END_TEST
 
+START_TEST(a_number_out_of_range_is_told_the_limits_that_mean_something)
+{
+    static const char *const rows[][2] = {
+        {"{\"prompt\":\"a\",\"n\":0}", "n is 0; it must be a whole number from 1 to 128"},
+        {"{\"prompt\":\"a\",\"max_tokens\":-1}", "max_tokens is -1; it must be a whole number, at least 0"},
+        {"{\"prompt\":\"a\",\"seed\":1.5}", "seed is 1.5; it must be a whole number of at most 64 bits"},
+        {"{\"prompt\":\"a\",\"temperature\":2.5}", "temperature is 2.5; it must be at least 0 and at most 2"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        struct error error = bad_call("/completions", rows[i][0]);
+        ck_assert_str_eq(error.text, rows[i][1]);
+    }
+}
+END_TEST
+
 START_TEST(names_occur_once_in_a_request)
 {
     const struct field_table *const pairs[][2] = {{&openai_chat_fields, &openai_fields},
@@ -428,6 +443,7 @@ Suite *suite(void)
     Suite *field_suite = suite_create("api/field");
     TCase *test_case = tcase_create("field");
     tcase_add_test(test_case, every_row_takes_what_it_says_and_nothing_else);
+    tcase_add_test(test_case, a_number_out_of_range_is_told_the_limits_that_mean_something);
     tcase_add_test(test_case, names_occur_once_in_a_request);
     tcase_add_test(test_case, unknown_fields_are_ignored);
     tcase_add_test(test_case, a_body_must_be_an_object_of_reasonable_size);
