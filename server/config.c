@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <yaml.h>
 
+#include "kernels/base/check.h"
 #include "server/options.h"
 
 struct config_reader {
     const char *path;
     yaml_parser_t parser;
     yaml_event_t event; /* the one being looked at */
+    uint64_t seen;      /* a bit for each row of the options table */
 };
 
 static enum status next_event(struct config_reader *reader, struct error *error)
@@ -37,6 +39,18 @@ static enum status find_row(const struct config_reader *reader, const char *key,
                        *row == NULL && nearest != NULL ? nearest : "", *row == NULL && nearest != NULL ? "\"?" : "");
 }
 
+/* YAML's keys are unique: of two, one was meant to be another or to be gone. */
+static enum status mark_seen(struct config_reader *reader, const struct option_row *row, struct error *error)
+{
+    size_t index = (size_t)(row - options_table);
+    CHECK(index < 64);
+    if ((reader->seen >> index & 1) != 0)
+        return error_field(error, STATUS_INVALID, row->name, "%s line %zu: %s is there twice", reader->path,
+                           line_of(reader), row->name);
+    reader->seen |= UINT64_C(1) << index;
+    return STATUS_OK;
+}
+
 /* One key and its value; the key is the event at hand. */
 static enum status read_pair(struct config_reader *reader, enum options_command command, struct options *options,
                              struct error *error)
@@ -46,6 +60,8 @@ static enum status read_pair(struct config_reader *reader, enum options_command 
                          line_of(reader));
     const struct option_row *row;
     enum status status = find_row(reader, (const char *)reader->event.data.scalar.value, &row, error);
+    if (status == STATUS_OK)
+        status = mark_seen(reader, row, error);
     if (status == STATUS_OK)
         status = next_event(reader, error);
     if (status != STATUS_OK)

@@ -132,10 +132,15 @@ END_TEST
 START_TEST(a_mistake_in_the_file_names_its_line)
 {
     static const char *const cases[][2] = {
-        {"host: a\nprot: 1\n", "line 2"}, {"port: [1, 2]\n", "line 1"},
-        {"port: 1\nport: x\n", "line 2"}, {"- port\n", "line 1"},
-        {"port: 'open\n", "line"},        {"json: true\n", "not an option for a file"},
-        {"{a: b}: c\n", "line 1"},        {"port: !!binary {}\n", "line 1"},
+        {"host: a\nprot: 1\n", "line 2"},
+        {"port: [1, 2]\n", "line 1"},
+        {"host: a\nport: x\n", "line 2"},
+        {"port: 1\nhost: a\nport: 1\n", "line 3: port is there twice"},
+        {"- port\n", "line 1"},
+        {"port: 'open\n", "line"},
+        {"json: true\n", "not an option for a file"},
+        {"{a: b}: c\n", "line 1"},
+        {"port: !!binary {}\n", "line 1"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char path[32];
