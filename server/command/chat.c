@@ -170,6 +170,7 @@ static enum status answer(struct chat_session *session, struct reply *reply, str
     if (call == NULL)
         return error_no_memory(error, "the conversation");
     struct engine_request *request;
+    interrupted = 0; /* one that came when the reply before had just ended is not meant for this one */
     reply->start_ns = clock_ns();
     enum status status = engine_submit(session->engine, call, "chat", wake, session, &request, error);
     if (status != STATUS_OK)
