@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api/sse.h"
+#include "api/usage.h"
 #include "kernels/base/check.h"
 #include "kernels/base/thread.h"
 
@@ -105,6 +106,28 @@ void reply_write_head(const struct api_reply *reply, struct json_writer *writer,
         json_key(writer, "service_tier");
         json_string(writer, "default");
     }
+}
+
+void reply_write_text_or_null(struct json_writer *writer, const char *key, const char *text)
+{
+    json_key(writer, key);
+    if (text == NULL)
+        json_null(writer);
+    else
+        json_string(writer, text);
+}
+
+void reply_end_frame(const struct api_reply *reply, struct json_writer *writer, const struct api_usage *usage)
+{
+    if (reply->call->include_usage) {
+        json_key(writer, "usage");
+        if (usage == NULL)
+            json_null(writer);
+        else
+            usage_write_openai(writer, usage);
+    }
+    json_object_end(writer);
+    sse_end(writer->out);
 }
 
 const char *reply_stop_reason(enum api_stop_reason reason)

@@ -52,6 +52,9 @@ void reply_write_list(struct json_writer *writer, const struct buffer *items);
 /* id, object, created, model, system_fingerprint of an object that has begun. */
 void reply_write_head(const struct api_reply *reply, struct json_writer *writer, const char *id_prefix,
                       const char *object);
+void reply_write_text_or_null(struct json_writer *writer, const char *key, const char *text);
+/* Ends a frame and its object: with the usage, null where there is none yet, if the client asked for it. */
+void reply_end_frame(const struct api_reply *reply, struct json_writer *writer, const struct api_usage *usage);
 const char *reply_stop_reason(enum api_stop_reason reason);
 double reply_logprob(float logprob); /* finite: -9999 for minus infinity */
 /* What ends a stream that failed, or the body that says so. */

@@ -99,11 +99,7 @@ static void write_choice_chunk(struct api_reply *reply, struct json_writer *writ
     json_integer(writer, delta->choice);
     write_delta(writer, delta);
     write_logprobs(writer, call->logprobs && delta->token_count > 0, &items);
-    json_key(writer, "finish_reason");
-    if (delta->finish_reason == NULL)
-        json_null(writer);
-    else
-        json_string(writer, delta->finish_reason);
+    reply_write_text_or_null(writer, "finish_reason", delta->finish_reason);
     if (call->return_token_ids) {
         struct buffer ids = {0};
         reply_add_ids(&ids, delta->tokens, delta->token_count);
@@ -134,15 +130,7 @@ static void write_chunk(struct api_reply *reply, const struct delta *delta, cons
     if (delta != NULL)
         write_choice_chunk(reply, &writer, delta);
     json_array_end(&writer);
-    if (reply->call->include_usage) {
-        json_key(&writer, "usage");
-        if (usage == NULL)
-            json_null(&writer);
-        else
-            usage_write_openai(&writer, usage);
-    }
-    json_object_end(&writer);
-    sse_end(out);
+    reply_end_frame(reply, &writer, usage);
 }
 
 static void start(struct api_reply *reply, struct buffer *out)

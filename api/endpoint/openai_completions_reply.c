@@ -114,11 +114,7 @@ static void write_part(struct api_reply *reply, struct json_writer *writer, cons
     json_key(writer, "text");
     json_bytes(writer, part->text_size > 0 ? part->text : "", part->text_size);
     write_logprobs(writer, part->columns);
-    json_key(writer, "finish_reason");
-    if (part->finish_reason == NULL)
-        json_null(writer);
-    else
-        json_string(writer, part->finish_reason);
+    reply_write_text_or_null(writer, "finish_reason", part->finish_reason);
     if (reply->call->return_token_ids) {
         json_key(writer, "token_ids");
         reply_write_list(writer, part->ids);
@@ -149,15 +145,7 @@ static void write_frame(struct api_reply *reply, const struct part *part, const 
     if (part != NULL)
         write_part(reply, &writer, part);
     json_array_end(&writer);
-    if (reply->call->include_usage) {
-        json_key(&writer, "usage");
-        if (usage == NULL)
-            json_null(&writer);
-        else
-            usage_write_openai(&writer, usage);
-    }
-    json_object_end(&writer);
-    sse_end(out);
+    reply_end_frame(reply, &writer, usage);
 }
 
 static void write_text_frame(struct api_reply *reply, const struct api_event *event, struct buffer *out)
