@@ -153,8 +153,11 @@ static bool wait_for_work(struct loop *loop)
     pthread_mutex_unlock(&engine->lock);
 
     struct engine_request *request;
-    while ((request = request_queue_pop(&arrivals)) != NULL)
+    while ((request = request_queue_pop(&arrivals)) != NULL) {
+        /* Its cancel may have been looked at while a prepare thread still had it. */
+        cancelled = cancelled || request_cancelled(request);
         arrive(loop, request);
+    }
     if (cancelled)
         drop_cancelled(loop);
     return !stopping;

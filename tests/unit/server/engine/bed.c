@@ -1,6 +1,5 @@
 /* See bed.h. */
 #include "tests/unit/server/engine/bed.h"
-#include "kernels/base/log.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 
 #include "kernels/base/check.h"
+#include "kernels/base/log.h"
 #include "kernels/base/thread.h"
 #include "tests/support/tiny_model.h"
 #include "tests/unit/unit.h"
@@ -127,6 +127,21 @@ void bed_close(struct bed *bed)
     model_file_close(bed->file);
 }
 
+void bed_open_reference(struct bed *bed)
+{
+    bed_open(bed, &(struct bed_args){.sequences_max = BED_CHOICES_MAX, .no_cache = true});
+}
+
+void bed_end(struct bed *bed)
+{
+    if (bed->model == NULL)
+        return;
+    if (bed->engine != NULL)
+        bed_expect_baseline(bed);
+    bed_close(bed);
+    *bed = (struct bed){0};
+}
+
 /* ---- calls ---- */
 
 void bed_prompt(uint64_t which, int32_t *ids, uint32_t count)
@@ -152,6 +167,16 @@ struct api_call *bed_call(const int32_t *ids, uint32_t count, uint32_t max_token
     call->logprobs = true;
     call->return_token_ids = true;
     call->top_logprobs = 3;
+    return call;
+}
+
+struct api_call *bed_choices_call(const int32_t *ids, uint32_t count, uint32_t choices)
+{
+    struct api_call *call = bed_call(ids, count, 24);
+    call->choices = choices;
+    call->sampling.temperature = 1;
+    call->sampling.has_seed = true;
+    call->sampling.seed = 42;
     return call;
 }
 

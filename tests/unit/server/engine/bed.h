@@ -33,7 +33,11 @@ struct bed {
 };
 
 void bed_open(struct bed *bed, const struct bed_args *args);
+/* What replies are compared with: no cache, room for all choices of a request. */
+void bed_open_reference(struct bed *bed);
 void bed_close(struct bed *bed);
+/* At the end of a test: expects the baseline where there is an engine, and closes; nothing when it was not opened. */
+void bed_end(struct bed *bed);
 
 /* ---- one request ---- */
 
@@ -67,6 +71,9 @@ void bed_prompt(uint64_t which, int32_t *ids, uint32_t count);
 
 /* A completion call for these ids (copied): greedy, log-probabilities on, end tokens ignored. */
 struct api_call *bed_call(const int32_t *ids, uint32_t count, uint32_t max_tokens);
+
+/* Choices that are drawn, by a seed. */
+struct api_call *bed_choices_call(const int32_t *ids, uint32_t count, uint32_t choices);
 
 struct bed_reply *bed_submit(struct bed *bed, struct api_call *call);
 /* Takes the next event, waiting for it; false: the last one was taken. */
