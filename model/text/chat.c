@@ -1,7 +1,8 @@
 /* Builders of chat values. */
 #include "model/text/chat.h"
 
-#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct chat_value *make(struct arena *arena, enum chat_kind kind)
@@ -106,31 +107,40 @@ bool chat_list_add(struct arena *arena, struct chat_value *list, struct chat_val
     return true;
 }
 
+/* The index of a key; the count when it is not there. */
+static size_t find_key(const struct chat_value *object, const char *key, size_t size)
+{
+    size_t i = 0;
+    while (i < object->count && !(object->keys[i]->text_size == size && memcmp(object->keys[i]->text, key, size) == 0))
+        i++;
+    return i;
+}
+
 bool chat_object_put(struct arena *arena, struct chat_value *object, const char *key, size_t key_size,
                      struct chat_value *value)
 {
     if (value == NULL)
         return false;
-    for (size_t i = 0; i < object->count; i++)
-        if (object->keys[i]->text_size == key_size && memcmp(object->keys[i]->text, key, key_size) == 0) {
-            object->items[i] = value;
-            return true;
-        }
-    struct chat_value *name = chat_text(arena, key, key_size);
-    if (name == NULL || !grow(arena, object))
+    size_t at = find_key(object, key, key_size);
+    if (at == object->count)
+        return chat_object_add(arena, object, chat_text(arena, key, key_size), value);
+    object->items[at] = value;
+    return true;
+}
+
+bool chat_object_add(struct arena *arena, struct chat_value *object, struct chat_value *key, struct chat_value *value)
+{
+    if (key == NULL || value == NULL || !grow(arena, object))
         return false;
-    object->keys[object->count] = name;
+    object->keys[object->count] = key;
     object->items[object->count++] = value;
     return true;
 }
 
 struct chat_value *chat_object_get(const struct chat_value *object, const char *key)
 {
-    size_t size = strlen(key);
     if (object == NULL || object->kind != CHAT_OBJECT)
         return NULL;
-    for (size_t i = 0; i < object->count; i++)
-        if (object->keys[i]->text_size == size && memcmp(object->keys[i]->text, key, size) == 0)
-            return object->items[i];
-    return NULL;
+    size_t at = find_key(object, key, strlen(key));
+    return at == object->count ? NULL : object->items[at];
 }

@@ -1,7 +1,7 @@
 /* The neutral form of a conversation: what an endpoint makes of a request body and a chat template renders.
  *
- * A chat_value is a JSON value with insertion-ordered objects; it lives in the arena of its request and is constant once
- * built. Numbers keep their exact text, since templates print them. Text of a value is data from outside unless
+ * A chat_value is a JSON value with insertion-ordered objects; it lives in the arena of its request and is constant
+ * once built. Numbers keep their exact text, since templates print them. Text of a value is data from outside unless
  * `trusted`: only trusted text may become control tokens, and the builder sets it only for words of a closed list (a
  * role's name), never for what a client chose freely. */
 #ifndef MODEL_TEXT_CHAT_H
@@ -19,7 +19,7 @@ struct chat_value {
     enum chat_kind kind;
     bool boolean;
     bool trusted;
-    int64_t integer;  /* CHAT_INTEGER that fits; otherwise number_text says all of it */
+    int64_t integer;  /* CHAT_INTEGER that fits; beyond int64 the nearest; `text` says all of it */
     double number;    /* CHAT_FLOAT */
     const char *text; /* CHAT_TEXT: UTF-8, NUL-terminated besides; CHAT_INTEGER, CHAT_FLOAT: the number as sent */
     size_t text_size;
@@ -31,7 +31,9 @@ struct chat_value {
     size_t capacity;           /* of items and keys; the builder's */
 };
 
-/* Builders: NULL when the arena is exhausted. chat_object_put replaces the value of a key that is there (order kept). */
+/* Builders: NULL or false when the arena is exhausted. chat_object_put replaces the value of a key that is there (order
+ * kept), which takes a look at every key; chat_object_add appends without looking: the caller knows that the key is
+ * new. */
 struct chat_value *chat_null(struct arena *arena);
 struct chat_value *chat_bool(struct arena *arena, bool value);
 struct chat_value *chat_integer(struct arena *arena, int64_t value);
@@ -42,6 +44,7 @@ struct chat_value *chat_object(struct arena *arena);
 bool chat_list_add(struct arena *arena, struct chat_value *list, struct chat_value *item);
 bool chat_object_put(struct arena *arena, struct chat_value *object, const char *key, size_t key_size,
                      struct chat_value *value);
+bool chat_object_add(struct arena *arena, struct chat_value *object, struct chat_value *key, struct chat_value *value);
 struct chat_value *chat_object_get(const struct chat_value *object, const char *key); /* NULL: absent */
 
 /* What a template is rendered with. */

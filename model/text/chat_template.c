@@ -216,10 +216,14 @@ static struct chat_value *prepare_message(struct arena *arena, struct chat_value
     copy->field = message->field;
     if (reasoning != NULL && !chat_object_put(arena, copy, "thinking", 8, reasoning))
         return NULL;
-    for (size_t i = 0; i < message->count; i++)
-        if (message->items[i]->kind != CHAT_NULL &&
-            !chat_object_put(arena, copy, message->keys[i]->text, message->keys[i]->text_size, message->items[i]))
+    for (size_t i = 0; i < message->count; i++) {
+        if (message->items[i]->kind == CHAT_NULL)
+            continue;
+        if (reasoning != NULL && strcmp(message->keys[i]->text, "thinking") == 0)
+            copy->items[0] = message->items[i];
+        else if (!chat_object_add(arena, copy, message->keys[i], message->items[i]))
             return NULL;
+    }
     if (reasoning != NULL && !chat_object_put(arena, copy, "reasoning_content", 17, reasoning))
         return NULL;
     return copy;

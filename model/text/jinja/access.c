@@ -142,15 +142,20 @@ static bool indexed(struct jinja_run *run, struct jinja_value object, int64_t in
     return out->string != NULL;
 }
 
-/* Only tuples nest what can be hashed; they are no deeper than the expression that made them. */
-static bool is_hashable(struct jinja_value key)
+/* Only tuples nest what can be hashed; a loop may have made very deep ones. False: failed. */
+static bool look_hashable(struct jinja_run *run, struct jinja_value key, bool *out)
 {
-    if (key.kind == JINJA_LIST || jinja_is_dict(key))
+    *out = key.kind != JINJA_LIST && !jinja_is_dict(key);
+    if (key.kind != JINJA_TUPLE)
+        return true;
+    if (!jinja_enter(run) || !jinja_step(run, key.list->count / 8))
         return false;
-    for (size_t i = 0; key.kind == JINJA_TUPLE && i < key.list->count; i++)
-        if (key.list->items == NULL || !is_hashable(key.list->items[(ptrdiff_t)i * key.list->stride]))
-            return false;
-    return true;
+    bool done = true;
+    *out = key.list->items != NULL || key.list->count == 0;
+    for (size_t i = 0; done && *out && i < key.list->count; i++)
+        done = look_hashable(run, key.list->items[(ptrdiff_t)i * key.list->stride], out);
+    jinja_leave(run);
+    return done;
 }
 
 bool jinja_get_item(struct jinja_run *run, struct jinja_value object, struct jinja_value key, struct jinja_value *out)
@@ -159,7 +164,10 @@ bool jinja_get_item(struct jinja_run *run, struct jinja_value object, struct jin
         return jinja_fail_undefined(run, object);
     out->kind = JINJA_MISSING;
     if (jinja_is_dict(object)) {
-        int found = is_hashable(key) ? jinja_dict_find(run, object, key, out) : 0;
+        bool hashable;
+        if (!look_hashable(run, key, &hashable))
+            return false;
+        int found = hashable ? jinja_dict_find(run, object, key, out) : 0;
         if (found < 0)
             return false;
         if (found == 0)

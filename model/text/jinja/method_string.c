@@ -35,16 +35,6 @@ static bool integer_at(struct call *call, int i, int64_t otherwise, int64_t *out
 
 /* ---- looking ---- */
 
-size_t jinja_find_bytes(const char *text, size_t size, const char *needle, size_t needle_size, size_t from)
-{
-    if (needle_size == 0)
-        return from <= size ? from : JINJA_UNKNOWN;
-    if (size < needle_size || from > size - needle_size)
-        return JINJA_UNKNOWN;
-    const char *at = memmem(text + from, size - from, needle, needle_size);
-    return at == NULL ? JINJA_UNKNOWN : (size_t)(at - text);
-}
-
 static size_t find_last(const char *text, size_t size, const char *needle, size_t needle_size)
 {
     if (size < needle_size)
@@ -150,32 +140,6 @@ static bool ends_method(struct call *call, bool at_end, struct jinja_value *out)
 
 /* ---- taking apart ---- */
 
-struct parts {
-    struct call *call;
-    struct jinja_value *items;
-    size_t count, capacity;
-};
-
-static bool add_part(struct parts *parts, size_t from, size_t to)
-{
-    struct jinja_run *run = parts->call->run;
-    struct jinja_string *part = jinja_string_cut(run, parts->call->self, from, to);
-    if (part == NULL || !jinja_step(run, 1))
-        return false;
-    if (parts->count == parts->capacity) {
-        size_t capacity = parts->capacity == 0 ? 8 : parts->capacity * 2;
-        struct jinja_value *items = jinja_take_array(run, capacity, sizeof(*items));
-        if (items == NULL)
-            return false;
-        if (parts->count > 0)
-            memcpy(items, parts->items, parts->count * sizeof(*items));
-        parts->items = items;
-        parts->capacity = capacity;
-    }
-    parts->items[parts->count++] = jinja_from_string(part);
-    return true;
-}
-
 static size_t space_end(const struct call *call, size_t at, bool space)
 {
     while (at < call->self->size) {
@@ -204,15 +168,14 @@ static size_t space_start(const struct call *call, size_t at, bool space)
     return at;
 }
 
-static bool split_spaces(struct parts *parts, int64_t limit, bool from_right)
+static bool split_spaces(struct call *call, struct jinja_parts *parts, int64_t limit, bool from_right)
 {
-    const struct call *call = parts->call;
     size_t size = call->self->size;
     if (!from_right) {
         for (size_t at = space_end(call, 0, true); at < size;) {
             bool rest = limit >= 0 && (int64_t)parts->count == limit;
             size_t end = rest ? size : space_end(call, at, false);
-            if (!add_part(parts, at, end))
+            if (!jinja_parts_add(parts, at, end))
                 return false;
             at = space_end(call, end, true);
         }
@@ -221,16 +184,16 @@ static bool split_spaces(struct parts *parts, int64_t limit, bool from_right)
     for (size_t end = space_start(call, size, true); end > 0;) {
         bool rest = limit >= 0 && (int64_t)parts->count == limit;
         size_t from = rest ? 0 : space_start(call, end, false);
-        if (!add_part(parts, from, end))
+        if (!jinja_parts_add(parts, from, end))
             return false;
         end = space_start(call, from, true);
     }
     return true;
 }
 
-static bool split_text(struct parts *parts, const struct jinja_string *separator, int64_t limit, bool from_right)
+static bool split_text(struct call *call, struct jinja_parts *parts, const struct jinja_string *separator,
+                       int64_t limit, bool from_right)
 {
-    const struct call *call = parts->call;
     size_t at = 0, end = call->self->size;
     if (separator->size == 0)
         return jinja_fail(call->run, "empty separator");
@@ -239,26 +202,26 @@ static bool split_text(struct parts *parts, const struct jinja_string *separator
                                   : jinja_find_bytes(call->bytes, end, separator->bytes, separator->size, at);
         if (found == JINJA_UNKNOWN)
             break;
-        if (!(from_right ? add_part(parts, found + separator->size, end) : add_part(parts, at, found)))
+        if (!(from_right ? jinja_parts_add(parts, found + separator->size, end) : jinja_parts_add(parts, at, found)))
             return false;
         at = from_right ? 0 : found + separator->size;
         end = from_right ? found : end;
     }
-    return add_part(parts, at, end);
+    return jinja_parts_add(parts, at, end);
 }
 
 static bool split_method(struct call *call, bool from_right, struct jinja_value *out)
 {
-    struct parts parts = {.call = call};
+    struct jinja_parts parts = {.run = call->run, .string = call->self};
     int64_t limit;
     if (!integer_at(call, 1, -1, &limit) || !jinja_step(call->run, call->self->size / 16))
         return false;
     bool done;
     if (call->given[0].kind == JINJA_MISSING || call->given[0].kind == JINJA_NONE) {
-        done = split_spaces(&parts, limit, from_right);
+        done = split_spaces(call, &parts, limit, from_right);
     } else {
         struct jinja_string *separator = text_at(call, 0, "split");
-        done = separator != NULL && split_text(&parts, separator, limit, from_right);
+        done = separator != NULL && split_text(call, &parts, separator, limit, from_right);
     }
     for (size_t i = 0; done && from_right && i < parts.count / 2; i++) {
         struct jinja_value swap = parts.items[i];
@@ -270,7 +233,7 @@ static bool split_method(struct call *call, bool from_right, struct jinja_value 
 
 static bool partition_method(struct call *call, bool from_right, struct jinja_value *out)
 {
-    struct parts parts = {.call = call};
+    struct jinja_parts parts = {.run = call->run, .string = call->self};
     struct jinja_string *separator = text_at(call, 0, "partition");
     size_t size = call->self->size;
     if (separator == NULL)
@@ -281,44 +244,13 @@ static bool partition_method(struct call *call, bool from_right, struct jinja_va
                            : jinja_find_bytes(call->bytes, size, separator->bytes, separator->size, 0);
     bool done;
     if (at == JINJA_UNKNOWN && from_right)
-        done = add_part(&parts, 0, 0) && add_part(&parts, 0, 0) && add_part(&parts, 0, size);
+        done = jinja_parts_add(&parts, 0, 0) && jinja_parts_add(&parts, 0, 0) && jinja_parts_add(&parts, 0, size);
     else if (at == JINJA_UNKNOWN)
-        done = add_part(&parts, 0, size) && add_part(&parts, 0, 0) && add_part(&parts, 0, 0);
+        done = jinja_parts_add(&parts, 0, size) && jinja_parts_add(&parts, 0, 0) && jinja_parts_add(&parts, 0, 0);
     else
-        done = add_part(&parts, 0, at) && add_part(&parts, at, at + separator->size) &&
-               add_part(&parts, at + separator->size, size);
+        done = jinja_parts_add(&parts, 0, at) && jinja_parts_add(&parts, at, at + separator->size) &&
+               jinja_parts_add(&parts, at + separator->size, size);
     return done && jinja_list_make(call->run, JINJA_TUPLE, parts.items, parts.count, out);
-}
-
-bool jinja_string_lines(struct jinja_run *run, struct jinja_string *string, bool keep_ends,
-                        struct jinja_string ***lines, size_t *count)
-{
-    struct call call = {.run = run, .self = string, .bytes = jinja_string_bytes(run, string)};
-    struct parts parts = {.call = &call};
-    size_t from = 0;
-    if (call.bytes == NULL || !jinja_step(run, string->size / 16))
-        return false;
-    for (size_t at = 0; at < string->size;) {
-        uint32_t c;
-        size_t end = at, n = jinja_character(call.bytes + at, string->size - at, &c);
-        at += n;
-        if (!jinja_is_line_end(c))
-            continue;
-        if (c == '\r' && at < string->size && call.bytes[at] == '\n')
-            at++;
-        if (!add_part(&parts, from, keep_ends ? at : end))
-            return false;
-        from = at;
-    }
-    if (from < string->size && !add_part(&parts, from, string->size))
-        return false;
-    *lines = jinja_take_array(run, parts.count, sizeof(struct jinja_string *));
-    if (*lines == NULL)
-        return false;
-    for (size_t i = 0; i < parts.count; i++)
-        (*lines)[i] = parts.items[i].string;
-    *count = parts.count;
-    return true;
 }
 
 static bool lines_method(struct call *call, struct jinja_value *out)
@@ -335,48 +267,6 @@ static bool lines_method(struct call *call, struct jinja_value *out)
 }
 
 /* ---- stripping and filling ---- */
-
-static bool in_set(struct jinja_string *characters, uint32_t c, const char *bytes, size_t size)
-{
-    if (characters == NULL)
-        return jinja_is_space(c);
-    for (size_t at = 0; at < characters->size;) {
-        uint32_t one;
-        size_t n = jinja_character(characters->bytes + at, characters->size - at, &one);
-        if (n == size && memcmp(characters->bytes + at, bytes, n) == 0)
-            return true;
-        at += n;
-    }
-    return false;
-}
-
-struct jinja_string *jinja_string_strip(struct jinja_run *run, struct jinja_string *string,
-                                        struct jinja_string *characters, int sides)
-{
-    const char *bytes = jinja_string_bytes(run, string);
-    size_t from = 0, to = string->size;
-    uint32_t c;
-    if (bytes == NULL || (characters != NULL && jinja_string_bytes(run, characters) == NULL))
-        return NULL;
-    while ((sides & JINJA_STRIP_LEFT) && from < to) {
-        size_t n = jinja_character(bytes + from, to - from, &c);
-        if (!in_set(characters, c, bytes + from, n))
-            break;
-        from += n;
-    }
-    while ((sides & JINJA_STRIP_RIGHT) && to > from) {
-        size_t at = to - 1;
-        while (at > from && ((unsigned char)bytes[at] & 0xC0) == 0x80)
-            at--;
-        jinja_character(bytes + at, to - at, &c);
-        if (!in_set(characters, c, bytes + at, to - at))
-            break;
-        to = at;
-    }
-    if (!jinja_step(run, (from + string->size - to) / 16))
-        return NULL;
-    return jinja_string_cut(run, string, from, to);
-}
 
 static bool strip_method(struct call *call, int sides, struct jinja_value *out)
 {
@@ -405,9 +295,9 @@ static bool fill_method(struct call *call, char how, struct jinja_value *out)
         return false;
     if (fill_length != 1)
         return jinja_fail(call->run, "The fill character must be exactly one character long");
-    int64_t margin = width - (int64_t)length;
-    if (margin <= 0)
+    if (width <= (int64_t)length)
         return give_string(call->run, call->self, call->self->markup, out);
+    int64_t margin = width - (int64_t)length;
     int64_t left = how == 'l' ? 0 : how == 'r' ? margin : margin / 2 + (margin & width & 1);
     struct jinja_string *before = jinja_string_repeat(call->run, fill, left);
     struct jinja_string *after = jinja_string_repeat(call->run, fill, margin - left);
@@ -438,51 +328,6 @@ static bool zfill_method(struct call *call, struct jinja_value *out)
 
 /* ---- replacing and joining ---- */
 
-struct jinja_string *jinja_string_replace(struct jinja_run *run, struct jinja_string *string, struct jinja_string *old,
-                                          struct jinja_string *fresh, int64_t times)
-{
-    const char *bytes = jinja_string_bytes(run, string), *needle = jinja_string_bytes(run, old);
-    struct jinja_pieces *pieces = jinja_take(run, sizeof(*pieces));
-    size_t at = 0;
-    if (bytes == NULL || needle == NULL || pieces == NULL || !jinja_step(run, string->size / 16))
-        return NULL;
-    if (times < 0)
-        times = INT64_MAX;
-    while (times > 0) {
-        size_t found, next;
-        if (old->size == 0) { /* before every character, and at the end */
-            uint32_t c;
-            found = at;
-            next = at < string->size ? at + jinja_character(bytes + at, string->size - at, &c) : JINJA_UNKNOWN;
-            if (!jinja_pieces_string(run, pieces, fresh) || !jinja_step(run, 1))
-                return NULL;
-            times--;
-            if (next == JINJA_UNKNOWN)
-                break;
-            struct jinja_string *kept = jinja_string_cut(run, string, found, next);
-            if (kept == NULL || !jinja_pieces_string(run, pieces, kept))
-                return NULL;
-            at = next;
-            continue;
-        }
-        found = jinja_find_bytes(bytes, string->size, needle, old->size, at);
-        if (found == JINJA_UNKNOWN)
-            break;
-        struct jinja_string *kept = jinja_string_cut(run, string, at, found);
-        if (kept == NULL || !jinja_pieces_string(run, pieces, kept) || !jinja_pieces_string(run, pieces, fresh) ||
-            !jinja_step(run, 1))
-            return NULL;
-        at = found + old->size;
-        times--;
-    }
-    if (at == 0 && pieces->count == 0)
-        return string;
-    struct jinja_string *rest = jinja_string_cut(run, string, at, string->size);
-    if (rest == NULL || !jinja_pieces_string(run, pieces, rest))
-        return NULL;
-    return jinja_string_view(run, pieces);
-}
-
 static bool replace_method(struct call *call, struct jinja_value *out)
 {
     int64_t times;
@@ -495,19 +340,6 @@ static bool replace_method(struct call *call, struct jinja_value *out)
         return false;
     return give_string(call->run, jinja_string_replace(call->run, call->self, old, fresh, times), call->self->markup,
                        out);
-}
-
-struct jinja_string *jinja_join(struct jinja_run *run, struct jinja_string *separator, struct jinja_value *items,
-                                size_t count)
-{
-    struct jinja_pieces *pieces = jinja_take(run, sizeof(*pieces));
-    if (pieces == NULL)
-        return NULL;
-    for (size_t i = 0; i < count; i++)
-        if ((i > 0 && !jinja_pieces_string(run, pieces, separator)) ||
-            !jinja_pieces_string(run, pieces, items[i].string) || !jinja_step(run, 1))
-            return NULL;
-    return jinja_string_view(run, pieces);
 }
 
 static bool join_method(struct call *call, struct jinja_value *out)

@@ -1,4 +1,5 @@
-/* What the statement parser and the expression parser share. */
+/* What the files of the parser share: statements in parser.c, expressions in parser_expression.c and
+ * parser_postfix.c, and what they stand on in parser_base.c. */
 #ifndef MODEL_TEXT_JINJA_PARSER_H
 #define MODEL_TEXT_JINJA_PARSER_H
 
@@ -30,6 +31,11 @@ void *jinja_parser_take(struct jinja_parser *parser, size_t count, size_t bytes)
 bool jinja_nodes_add(struct jinja_parser *parser, struct jinja_nodes *nodes, struct jinja_node *node);
 struct jinja_node *jinja_node_make(struct jinja_parser *parser, enum jinja_node_kind kind, uint32_t line);
 bool jinja_node_hold(struct jinja_parser *parser, struct jinja_node *node, const struct jinja_node *child);
+struct jinja_node *jinja_node_pair(struct jinja_parser *parser, enum jinja_node_kind kind, uint32_t line,
+                                   struct jinja_node *a, struct jinja_node *b); /* b: or NULL */
+struct jinja_node *jinja_node_sequence(struct jinja_parser *parser, enum jinja_node_kind kind, uint32_t line,
+                                       const struct jinja_nodes *items);
+struct jinja_node *jinja_node_constant(struct jinja_parser *parser, uint32_t line, struct jinja_value value);
 uint32_t jinja_parser_name(struct jinja_parser *parser, const char *text, size_t size); /* UINT32_MAX: failed */
 struct jinja_string *jinja_parser_string(struct jinja_parser *parser, const char *text, size_t size);
 
@@ -48,6 +54,11 @@ struct jinja_tuple_rules {
 };
 struct jinja_node *jinja_parse_tuple(struct jinja_parser *parser, struct jinja_tuple_rules rules);
 struct jinja_node *jinja_parse_expression(struct jinja_parser *parser);
+/* A name, literal, list, dict or bracketed expression; `namespaces`: also `ns.a`. */
+struct jinja_node *jinja_parse_primary(struct jinja_parser *parser, bool namespaces);
+/* Attributes, subscripts and calls that follow `node`; then also filters and tests. NULL stays NULL. */
+struct jinja_node *jinja_parse_postfix(struct jinja_parser *parser, struct jinja_node *node);
+struct jinja_node *jinja_parse_filter_expression(struct jinja_parser *parser, struct jinja_node *node);
 struct jinja_node *jinja_parse_filter(struct jinja_parser *parser, struct jinja_node *object, bool start_inline,
                                       bool *any);
 struct jinja_node *jinja_parse_target(struct jinja_parser *parser, bool namespaces, const char *end_name);

@@ -1,5 +1,5 @@
-/* One render: its arena, its limits and how it fails. Every function of this folder that can fail returns false, NULL or
- * -1 after jinja_fail, which keeps the first failure. Owned by the thread that renders. */
+/* One render: its arena, its limits and how it fails. Every function of this folder that can fail returns false, NULL
+ * or -1 after jinja_fail, which keeps the first failure. Owned by the thread that renders. */
 #ifndef MODEL_TEXT_JINJA_RUN_H
 #define MODEL_TEXT_JINJA_RUN_H
 
@@ -206,6 +206,14 @@ struct jinja_string *jinja_string_replace(struct jinja_run *run, struct jinja_st
 struct jinja_string *jinja_string_escape(struct jinja_run *run, struct jinja_string *string); /* HTML; a Markup */
 bool jinja_string_lines(struct jinja_run *run, struct jinja_string *string, bool keep_ends,
                         struct jinja_string ***lines, size_t *count);
+/* Parts of a string, as values: how split and the like gather what they return. */
+struct jinja_parts {
+    struct jinja_run *run;
+    struct jinja_string *string;
+    struct jinja_value *items; /* (count) */
+    size_t count, capacity;
+};
+bool jinja_parts_add(struct jinja_parts *parts, size_t from, size_t to); /* bytes from .. to - 1 of the string */
 /* The first place of `needle` at or after `from`; JINJA_UNKNOWN: none. */
 size_t jinja_find_bytes(const char *text, size_t size, const char *needle, size_t needle_size, size_t from);
 struct jinja_string *jinja_join(struct jinja_run *run, struct jinja_string *separator, struct jinja_value *items,

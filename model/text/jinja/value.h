@@ -1,8 +1,9 @@
-/* Values of a render: Python's, as far as templates see them. A value is 16 bytes and is passed by value; what it points
- * to lives in the arena of the render, or in the compiled template, and never changes (only namespaces do).
+/* Values of a render: Python's, as far as templates see them. A value is 16 bytes and is passed by value; what it
+ * points to lives in the arena of the render, or in the compiled template, and never changes (only namespaces do).
  *
- * Text carries where it came from: a string is a run of pieces, each with its origin, so that concatenation keeps message,
- * field and offset of every part. Making one long string by appending is linear: strings share the piece array they end. */
+ * Text carries where it came from: a string is a run of pieces, each with its origin, so that concatenation keeps
+ * message, field and offset of every part. Making one long string by appending is linear: strings share the piece array
+ * they end. */
 #ifndef MODEL_TEXT_JINJA_VALUE_H
 #define MODEL_TEXT_JINJA_VALUE_H
 

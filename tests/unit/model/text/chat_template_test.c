@@ -258,6 +258,52 @@ START_TEST(keys_without_a_value_are_dropped_and_reasoning_goes_by_its_names)
 }
 END_TEST
 
+/* A chat of one message with `keys` keys besides its role. */
+static struct chat chat_of_many_keys(size_t keys, bool with_null)
+{
+    struct chat_value *message = chat_object(&inputs);
+    chat_object_put(&inputs, message, "role", 4, with_null ? chat_null(&inputs) : chat_text(&inputs, "user", 4));
+    for (size_t i = 0; i < keys; i++) {
+        char key[24];
+        int size = snprintf(key, sizeof(key), "%zu", i);
+        ck_assert(chat_object_add(&inputs, message, chat_text(&inputs, key, (size_t)size), chat_integer(&inputs, 1)));
+    }
+    struct chat chat = {.messages = chat_list(&inputs)};
+    ck_assert(chat_list_add(&inputs, chat.messages, message));
+    return chat;
+}
+
+/* Looking each key up among the others would take minutes: the test would end at its time limit. */
+START_TEST(a_message_of_very_many_keys_is_prepared_in_linear_time)
+{
+    struct chat chat = chat_of_many_keys(500000, true);
+    ck_assert_str_eq(render("{{ messages[0]|length }}", &chat).text, "500000");
+}
+END_TEST
+
+START_TEST(looking_into_an_object_of_very_many_keys_costs_steps)
+{
+    static const char *const source = "{% for i in range(1000) %}{{ messages[0].missing }}{% endfor %}";
+    struct chat_template_limits limits = {.steps_max = 100000};
+    struct chat small = chat_of_many_keys(10, false), large = chat_of_many_keys(100000, false);
+    render(source, &small);
+    ck_assert_int_eq(render_fails(source, &large, &limits), STATUS_TOO_LARGE);
+}
+END_TEST
+
+START_TEST(numbers_are_formatted_whole_whatever_their_width)
+{
+    struct chat chat = chat_of("[]");
+    struct chat_prompt p = render("{{ ('%.300f' % 1e300)|length }} {{ ('%.300f' % 1e300)[301:305] }} "
+                                  "{{ '{:.300%}'.format(1e300)|length }} {{ '%.*f' % (-1, 2.75) }} "
+                                  "{{ 'x'.center(-9223372036854775807 - 1) }}",
+                                  &chat);
+    ck_assert_str_eq(p.text, "602 .000 605 3 x");
+    ck_assert_int_eq(render_fails("{{ '%*d' % (-9223372036854775807 - 1, 1) }}", &chat, NULL), STATUS_INVALID);
+    ck_assert_int_eq(render_fails("{{ '%.*f' % (4294967301, 1.5) }}", &chat, NULL), STATUS_INVALID);
+}
+END_TEST
+
 START_TEST(variables_are_those_of_transformers)
 {
     struct chat chat = chat_of("[]");
@@ -353,6 +399,7 @@ START_TEST(runaway_templates_are_stopped_by_a_limit)
         "{% set x = ['a' * 99999]|list %}{% for i in range(99999) %}{% set y = x[0].replace('a', 'bb') %}{% endfor %}",
         "{{ range(99999)|map('string')|map('center', 99999)|join }}",
         "{% set ns = namespace(x=(1,)) %}{% for i in range(5000) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}",
+        "{% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {}[ns.x] }}",
         "{{ '%999999999d' % 1 }}",
         "{{ '{:>999999}'.format(1) * 999 }}",
     };
@@ -435,6 +482,9 @@ Suite *suite(void)
     tcase_add_test(t, literal_text_is_trusted_and_kwargs_are_not);
     tcase_add_test(t, a_long_text_built_by_appending_is_linear);
     tcase_add_test(t, keys_without_a_value_are_dropped_and_reasoning_goes_by_its_names);
+    tcase_add_test(t, a_message_of_very_many_keys_is_prepared_in_linear_time);
+    tcase_add_test(t, looking_into_an_object_of_very_many_keys_costs_steps);
+    tcase_add_test(t, numbers_are_formatted_whole_whatever_their_width);
     tcase_add_test(t, variables_are_those_of_transformers);
     tcase_add_test(t, a_continued_message_is_left_open);
     tcase_add_test(t, an_error_of_the_template_is_told_in_its_own_words);
