@@ -1,4 +1,5 @@
-/* What a Llama file must hold: the configuration that is read from it, and the sentence for each thing that is wrong. */
+/* What a Llama file must hold: the configuration that is read from it, and the sentence for each thing that is
+ * wrong. */
 #include "tests/unit/unit.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Reads the golden files of make_tokenizer.py: lines of fields between tabs, comments begin with '#'. A file that is not
- * there or not as it must be ends the program: a golden test never passes without its golden. */
+/* Reads the golden files of make_tokenizer.py: lines of fields between tabs, comments begin with '#'. A file that is
+ * not there or not as it must be ends the program: a golden test never passes without its golden. */
 #ifndef TESTS_UNIT_MODEL_TEXT_GOLDEN_H
 #define TESTS_UNIT_MODEL_TEXT_GOLDEN_H
 

@@ -1,5 +1,5 @@
-/* What each code point is to the pre-tokenizer, and how pieces tile a text. That pieces are right is proven with the ids
- * they lead to, in tokenizer_test. */
+/* What each code point is to the pre-tokenizer, and how pieces tile a text. That pieces are right is proven with the
+ * ids they lead to, in tokenizer_test. */
 #include "model/text/pre_tokenizer.h"
 
 #include "kernels/base/utf8.h"

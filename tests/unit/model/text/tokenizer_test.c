@@ -9,57 +9,17 @@
 #include "model/text/detokenizer.h"
 #include "tests/unit/model/text/golden.h"
 #include "tests/unit/model/text/require.h"
+#include "tests/unit/model/text/tokenizer_fixture.h"
 #include "tests/unit/model/text/vocabulary_file.h"
 #include "tests/unit/unit.h"
 
 #define MEBI ((size_t)1 << 20)
 
-struct fixture {
-    struct model_file *file;
-    struct tokenizer *tokenizer;
-    struct tokenizer_scratch *scratch;
-    struct tokenizer_ids ids;
-    struct error error;
-};
-
-static void fixture_take(struct fixture *fixture, struct model_file *file)
-{
-    *fixture = (struct fixture){.file = file};
-    enum status status = tokenizer_open(file, &fixture->tokenizer, &fixture->error);
-    ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
-    status = tokenizer_scratch_open(fixture->tokenizer, &fixture->scratch, &fixture->error);
-    ck_assert_msg(status == STATUS_OK, "%s", fixture->error.text);
-}
-
-static void fixture_open_model(struct fixture *fixture)
-{
-    struct model_file *file;
-    struct error error;
-    enum status status = model_file_open(test_model_path(), &file, &error);
-    ck_assert_msg(status == STATUS_OK, "these tests need the model file: %s", error.text);
-    fixture_take(fixture, file);
-}
-
-static void fixture_close(struct fixture *fixture)
-{
-    tokenizer_ids_free(&fixture->ids);
-    tokenizer_scratch_close(fixture->scratch);
-    tokenizer_close(fixture->tokenizer);
-    model_file_close(fixture->file);
-}
-
-static enum status encode(struct fixture *fixture, const struct tokenizer_input *input)
-{
-    fixture->ids.count = 0;
-    fixture->ids.unknown_bytes = 0;
-    return tokenizer_encode(fixture->tokenizer, fixture->scratch, input, &fixture->ids, &fixture->error);
-}
-
-static void encode_all(struct fixture *fixture, const char *text, size_t size, bool trusted)
+static void encode_all(struct tokenizer_fixture *fixture, const char *text, size_t size, bool trusted)
 {
     struct tokenizer_span span = {size, trusted};
     struct tokenizer_input input = {.text = text, .size = size, .spans = &span, .span_count = 1};
-    enum status status = encode(fixture, &input);
+    enum status status = tokenizer_fixture_encode(fixture, &input);
     REQUIRE_MSG(status == STATUS_OK, "%s", fixture->error.text);
 }
 
@@ -77,7 +37,7 @@ static void check_ids(const struct tokenizer_ids *ids, char *list, const char *t
 /* ---- equal to the reference ---- */
 
 /* `column` of tokenizer_text.txt: 1 smollm, 2 gpt-2, 3 llama-bpe. */
-static void check_texts(struct fixture *fixture, size_t column)
+static void check_texts(struct tokenizer_fixture *fixture, size_t column)
 {
     struct golden golden = golden_open("tests/golden/tokenizer_text.txt");
     size_t count = 0;
@@ -86,7 +46,7 @@ static void check_texts(struct fixture *fixture, size_t column)
         char *ids = golden.fields[strcmp(golden.fields[column], "=") == 0 ? 1 : column];
         size_t size = golden_unescape(golden.fields[0]);
         struct tokenizer_input input = {.text = golden.fields[0], .size = size, .add_bos = true};
-        enum status status = encode(fixture, &input);
+        enum status status = tokenizer_fixture_encode(fixture, &input);
         REQUIRE_MSG(status == STATUS_OK, "%s", fixture->error.text);
         check_ids(&fixture->ids, ids, golden.fields[0], count);
     }
@@ -96,21 +56,21 @@ static void check_texts(struct fixture *fixture, size_t column)
 
 START_TEST(gives_the_ids_of_the_reference)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     check_texts(&fixture, 1);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
 static void check_other_pre_tokenizer(const char *pre, size_t column)
 {
-    struct fixture model, other;
-    fixture_open_model(&model);
-    fixture_take(&other, vocabulary_file_with_pre(model.file, pre));
+    struct tokenizer_fixture model, other;
+    tokenizer_fixture_open_model(&model);
+    tokenizer_fixture_take(&other, vocabulary_file_with_pre(model.file, pre));
     check_texts(&other, column);
-    fixture_close(&other);
-    fixture_close(&model);
+    tokenizer_fixture_close(&other);
+    tokenizer_fixture_close(&model);
 }
 
 START_TEST(gives_the_ids_of_the_reference_with_gpt2_pieces)
@@ -140,8 +100,8 @@ static size_t read_spans(const char *list, struct tokenizer_span *spans, size_t 
 
 START_TEST(finds_control_tokens_in_trusted_text_only)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     struct golden golden = golden_open("tests/golden/tokenizer_spans.txt");
     size_t count = 0;
     for (; golden_next(&golden); count++) {
@@ -150,13 +110,13 @@ START_TEST(finds_control_tokens_in_trusted_text_only)
         struct tokenizer_input input = {.spans = spans, .text = golden.fields[1]};
         input.span_count = read_spans(golden.fields[0], spans, 256);
         input.size = golden_unescape(golden.fields[1]);
-        enum status status = encode(&fixture, &input);
+        enum status status = tokenizer_fixture_encode(&fixture, &input);
         ck_assert_msg(status == STATUS_OK, "%s", fixture.error.text);
         check_ids(&fixture.ids, golden.fields[2], golden.fields[1], count);
     }
     golden_close(&golden);
     ck_assert_uint_ge(count, 500);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -211,7 +171,7 @@ static bool all_trusted(const struct tokenizer_span *spans, size_t count, size_t
 }
 
 /* Bytes that no token stands for by itself are left out of the text before it is compared. */
-static bool is_known_byte(const struct fixture *fixture, char byte)
+static bool is_known_byte(const struct tokenizer_fixture *fixture, char byte)
 {
     static int8_t known[256]; /* 0: not asked yet */
     int8_t *answer = &known[(uint8_t)byte];
@@ -225,7 +185,7 @@ static bool is_known_byte(const struct fixture *fixture, char byte)
     return *answer > 0;
 }
 
-static void check_round_trip(const struct fixture *fixture, const struct tokenizer_input *input)
+static void check_round_trip(const struct tokenizer_fixture *fixture, const struct tokenizer_input *input)
 {
     size_t at = 0, unknown = 0;
     for (size_t i = 0; i < fixture->ids.count; i++) {
@@ -248,8 +208,8 @@ static void check_round_trip(const struct fixture *fixture, const struct tokeniz
 
 START_TEST(decodes_to_the_text_under_any_spans)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     uint64_t state = test_seed() + 1;
     size_t controls = 0;
     for (size_t round = 0; round < (test_long() ? 400000 : 20000); round++) {
@@ -258,21 +218,21 @@ START_TEST(decodes_to_the_text_under_any_spans)
         struct tokenizer_input input = {.text = text, .spans = spans};
         input.size = random_text(&state, fixture.tokenizer, text, sizeof(text));
         input.span_count = random_spans(&state, input.size, spans, 16);
-        enum status status = encode(&fixture, &input);
+        enum status status = tokenizer_fixture_encode(&fixture, &input);
         REQUIRE_MSG(status == STATUS_OK, "%s", fixture.error.text);
         check_round_trip(&fixture, &input);
         for (size_t i = 0; i < fixture.ids.count; i++)
             controls += fixture.ids.ids[i] < 17;
     }
     ck_assert_uint_gt(controls, 1000);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(never_makes_a_control_token_of_untrusted_text)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     uint32_t found = 0;
     for (int32_t id = 0; (uint32_t)id < tokenizer_vocabulary(fixture.tokenizer); id++) {
         struct tokenizer_piece piece;
@@ -290,14 +250,14 @@ START_TEST(never_makes_a_control_token_of_untrusted_text)
         }
     }
     REQUIRE(found == 17);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(names_the_byte_where_utf8_breaks)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     uint64_t state = test_seed() + 2;
     int32_t kept = 7;
     fixture.ids = (struct tokenizer_ids){.ids = malloc(sizeof(kept)), .count = 1, .capacity = 1};
@@ -325,14 +285,14 @@ START_TEST(names_the_byte_where_utf8_breaks)
         invalid_texts++;
     }
     ck_assert_uint_gt(invalid_texts, 1000);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(counts_bytes_that_the_vocabulary_lacks)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     encode_all(&fixture,
                "a\x04"
                "b\x06",
@@ -340,13 +300,13 @@ START_TEST(counts_bytes_that_the_vocabulary_lacks)
     ck_assert_uint_eq(fixture.ids.unknown_bytes, 2);
     encode_all(&fixture, "ab", 2, false);
     ck_assert_uint_eq(fixture.ids.unknown_bytes, 0);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
 /* ---- size ---- */
 
-static double encode_seconds(struct fixture *fixture, const char *text, size_t size)
+static double encode_seconds(struct tokenizer_fixture *fixture, const char *text, size_t size)
 {
     uint64_t start = clock_ns();
     encode_all(fixture, text, size, false);
@@ -356,8 +316,8 @@ static double encode_seconds(struct fixture *fixture, const char *text, size_t s
 /* Quadratic merging would take hours; the limit leaves room for sanitizers on a slow machine. */
 START_TEST(takes_a_mebibyte_without_a_place_to_cut)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     char *text = malloc(MEBI);
     ck_assert_ptr_nonnull(text);
     uint64_t state = test_seed() + 3;
@@ -379,203 +339,27 @@ START_TEST(takes_a_mebibyte_without_a_place_to_cut)
         REQUIRE(size == MEBI);
     }
     free(text);
-    fixture_close(&fixture);
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
 START_TEST(refuses_what_is_too_large)
 {
-    struct fixture fixture;
-    fixture_open_model(&fixture);
+    struct tokenizer_fixture fixture;
+    tokenizer_fixture_open_model(&fixture);
     size_t size = 64 * MEBI + 1;
     char *text = malloc(size);
     ck_assert_ptr_nonnull(text);
     memset(text, 'a', size);
     struct tokenizer_input input = {.text = text, .size = size};
-    ck_assert_int_eq(encode(&fixture, &input), STATUS_TOO_LARGE);
+    ck_assert_int_eq(tokenizer_fixture_encode(&fixture, &input), STATUS_TOO_LARGE);
     ck_assert_ptr_nonnull(strstr(fixture.error.text, "67108865 bytes; the limit is 67108864"));
     input.size = 4 * MEBI + 1;
-    ck_assert_int_eq(encode(&fixture, &input), STATUS_TOO_LARGE);
+    ck_assert_int_eq(tokenizer_fixture_encode(&fixture, &input), STATUS_TOO_LARGE);
     ck_assert_ptr_nonnull(strstr(fixture.error.text, "run of 4194305 bytes"));
     ck_assert_uint_eq(fixture.ids.count, 0);
     free(text);
-    fixture_close(&fixture);
-}
-END_TEST
-
-/* ---- what the file says ---- */
-
-START_TEST(reads_the_ids_that_the_model_names)
-{
-    struct fixture fixture;
-    fixture_open_model(&fixture);
-    uint32_t count;
-    const int32_t *ends = tokenizer_end_ids(fixture.tokenizer, &count);
-    ck_assert(count == 1 && ends[0] == 2);
-    ck_assert_int_eq(tokenizer_eos(fixture.tokenizer), 2);
-    ck_assert_int_eq(tokenizer_bos(fixture.tokenizer), 1);
-    ck_assert(!tokenizer_adds_bos(fixture.tokenizer));
-    ck_assert_uint_eq(tokenizer_vocabulary(fixture.tokenizer), 49152);
-    ck_assert_str_eq(tokenizer_special_text(fixture.tokenizer, 0), "<|endoftext|>");
-    ck_assert_str_eq(tokenizer_special_text(fixture.tokenizer, -1), "");
-    struct tokenizer_piece piece;
-    ck_assert(!tokenizer_piece(fixture.tokenizer, -1, &piece));
-    ck_assert(!tokenizer_piece(fixture.tokenizer, 49152, &piece));
-    fixture_close(&fixture);
-}
-END_TEST
-
-static void open_small(struct fixture *fixture, const struct vocabulary_file *vocabulary)
-{
-    fixture_take(fixture, vocabulary_file_open(vocabulary));
-}
-
-static void check_small(struct fixture *fixture, const char *text, bool trusted, const int32_t *ids, size_t count)
-{
-    struct tokenizer_span span = {strlen(text), trusted};
-    struct tokenizer_input input = {
-        .text = text, .size = strlen(text), .spans = &span, .span_count = 1, .add_bos = true};
-    ck_assert_int_eq(encode(fixture, &input), STATUS_OK);
-    ck_assert_uint_eq(fixture->ids.count, count);
-    for (size_t i = 0; i < count; i++)
-        ck_assert_int_eq(fixture->ids.ids[i], ids[i]);
-}
-
-#define CHECK_SMALL(fixture, text, trusted, ...)                        \
-    check_small(fixture, text, trusted, (const int32_t[]){__VA_ARGS__}, \
-                sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
-
-START_TEST(puts_bos_first_once)
-{
-    struct fixture fixture;
-    struct vocabulary_file small = vocabulary_file_small();
-    small.add_bos = 1;
-    open_small(&fixture, &small);
-    ck_assert(tokenizer_adds_bos(fixture.tokenizer));
-    CHECK_SMALL(&fixture, "", true, SMALL_BOS);
-    CHECK_SMALL(&fixture, "abc", true, SMALL_BOS, SMALL_ABC);
-    CHECK_SMALL(&fixture, "<s>abc", true, SMALL_BOS, SMALL_ABC);
-    CHECK_SMALL(&fixture, "<s><s>a", true, SMALL_BOS, SMALL_BOS, SMALL_A);
-    CHECK_SMALL(&fixture, "a<s>", true, SMALL_BOS, SMALL_A, SMALL_BOS);
-    fixture_close(&fixture);
-    small.add_bos = 0;
-    open_small(&fixture, &small);
-    CHECK_SMALL(&fixture, "abc", true, SMALL_ABC);
-    fixture_close(&fixture);
-}
-END_TEST
-
-START_TEST(finds_user_defined_tokens_in_any_text)
-{
-    struct fixture fixture;
-    struct vocabulary_file small = vocabulary_file_small();
-    open_small(&fixture, &small);
-    CHECK_SMALL(&fixture, "ab<mark>c<turn>", true, SMALL_AB, SMALL_MARK, SMALL_C, SMALL_TURN);
-    CHECK_SMALL(&fixture, "ab<mark>c", false, SMALL_AB, SMALL_MARK, SMALL_C);
-    fixture_close(&fixture);
-}
-END_TEST
-
-START_TEST(collects_every_id_that_ends_a_reply)
-{
-    struct fixture fixture;
-    struct vocabulary_file small = vocabulary_file_small();
-    small.eom = SMALL_BOS;
-    open_small(&fixture, &small);
-    uint32_t count;
-    const int32_t *ends = tokenizer_end_ids(fixture.tokenizer, &count);
-    ck_assert(count == 3 && ends[0] == SMALL_EOS && ends[1] == SMALL_TURN && ends[2] == SMALL_BOS);
-    fixture_close(&fixture);
-    small.eot = small.eom = SMALL_EOS;
-    open_small(&fixture, &small);
-    (void)tokenizer_end_ids(fixture.tokenizer, &count);
-    ck_assert_uint_eq(count, 1);
-    fixture_close(&fixture);
-    small.eos = small.eot = small.eom = -1;
-    open_small(&fixture, &small);
-    (void)tokenizer_end_ids(fixture.tokenizer, &count);
-    ck_assert_uint_eq(count, 0);
-    ck_assert_int_eq(tokenizer_eos(fixture.tokenizer), -1);
-    fixture_close(&fixture);
-}
-END_TEST
-
-static void check_refused(const struct vocabulary_file *vocabulary, const char *sentence)
-{
-    struct model_file *file = vocabulary_file_open(vocabulary);
-    struct tokenizer *tokenizer = NULL;
-    struct error error;
-    enum status status = tokenizer_open(file, &tokenizer, &error);
-    ck_assert_msg(status == STATUS_INVALID || status == STATUS_UNSUPPORTED, "taken, though: %s", sentence);
-    ck_assert_msg(strstr(error.text, sentence) != NULL, "\"%s\" does not say \"%s\"", error.text, sentence);
-    ck_assert_ptr_null(tokenizer);
-    model_file_close(file);
-}
-
-/* A sentence, and the one change to a vocabulary that works which it is about. */
-#define REFUSES(sentence, change)                               \
-    do {                                                        \
-        struct vocabulary_file small = vocabulary_file_small(); \
-        change;                                                 \
-        check_refused(&small, sentence);                        \
-    } while (0)
-
-START_TEST(refuses_a_tokenizer_it_does_not_know)
-{
-    REFUSES("has no tokenizer.ggml.model", small.model = NULL);
-    REFUSES("tokenizer.ggml.model is \"llama\"; known is gpt2", small.model = "llama");
-    REFUSES("has no tokenizer.ggml.pre, without which its ids cannot be right; known are smollm, gpt-2, llama-bpe",
-            small.pre = NULL);
-    REFUSES("tokenizer.ggml.pre is \"of mine?\"; known are smollm, gpt-2, llama-bpe", small.pre = "of mine\n");
-    REFUSES("tokenizer.ggml.pre is \"smol\"", small.pre = "smol");
-}
-END_TEST
-
-START_TEST(refuses_a_wrong_vocabulary)
-{
-    REFUSES("has no tokenizer.ggml.tokens", small.no_tokens = true);
-    REFUSES("tokenizer.ggml.tokens is not an array of strings", small.tokens_are_numbers = true);
-    REFUSES("tokenizer.ggml.tokens has 0 tokens", small.token_count = 0);
-    REFUSES("has no tokenizer.ggml.token_type: control tokens cannot be told", small.no_kinds = true);
-    REFUSES("tokenizer.ggml.token_type has 17 entries for 18 tokens", small.kind_count--);
-    REFUSES("tokenizer.ggml.token_type is not an array of integers", small.kinds_are_texts = true);
-    REFUSES("tokenizer.ggml.token_type[4] is 7; it must be 1 to 6", small.kinds[4] = 7);
-    REFUSES("tokenizer.ggml.token_type[4] is -1; it must be 1 to 6", small.kinds[4] = -1);
-    REFUSES("tokenizer.ggml.tokens[5] is empty", small.tokens[5] = "");
-    REFUSES("tokenizer.ggml.tokens[5] is not valid UTF-8", small.tokens[5] = "\xC3");
-    REFUSES("tokenizer.ggml.tokens[3] and [4] are the same token", small.tokens[4] = "a");
-    REFUSES("special tokens 0 and 1 have the same text", small.tokens[1] = "<s>");
-    REFUSES("tokenizer.ggml.tokens[14] and [1] are the same token", small.tokens[1] = "ab");
-}
-END_TEST
-
-START_TEST(refuses_wrong_merges)
-{
-    REFUSES("has no tokenizer.ggml.merges", small.no_merges = true);
-    REFUSES("tokenizer.ggml.merges[0] is not a string", small.merges_are_numbers = true);
-    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "ab");
-    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "a b c");
-    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = " ab");
-    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "ab ");
-    REFUSES("tokenizer.ggml.merges[1] is not two tokens with a space between them", small.merges[1] = "");
-    REFUSES("tokenizer.ggml.merges[1] names a token that is not in the vocabulary", small.merges[1] = "ab x");
-    REFUSES("tokenizer.ggml.merges[1] names a token that is not in the vocabulary", small.merges[1] = "ab \xC3");
-    REFUSES("tokenizer.ggml.merges[1] names a token that is not in the vocabulary", small.merges[1] = "<s> a");
-    REFUSES("tokenizer.ggml.merges[1] makes a token that is not in the vocabulary", small.merges[1] = "ab d");
-    REFUSES("tokenizer.ggml.merges[2] is there twice", small.merges[2] = "a b");
-}
-END_TEST
-
-START_TEST(refuses_ids_out_of_range)
-{
-    REFUSES("tokenizer.ggml.bos_token_id is 18; it must be below 18", small.bos = 18);
-    REFUSES("tokenizer.ggml.bos_token_id is -2; it must be below 18", small.bos = -2);
-    REFUSES("tokenizer.ggml.eos_token_id is 4294967297", small.eos = 4294967297);
-    REFUSES("tokenizer.ggml.eot_token_id is 99", small.eot = 99);
-    REFUSES("prompts begin with BOS, but there is no tokenizer.ggml.bos_token_id", {
-        small.bos = -1;
-        small.add_bos = 1;
-    });
+    tokenizer_fixture_close(&fixture);
 }
 END_TEST
 
@@ -596,15 +380,5 @@ Suite *suite(void)
     tcase_add_test(properties, takes_a_mebibyte_without_a_place_to_cut);
     tcase_add_test(properties, refuses_what_is_too_large);
     suite_add_tcase(suite, properties);
-    TCase *metadata = tcase_create("metadata");
-    tcase_add_test(metadata, reads_the_ids_that_the_model_names);
-    tcase_add_test(metadata, puts_bos_first_once);
-    tcase_add_test(metadata, finds_user_defined_tokens_in_any_text);
-    tcase_add_test(metadata, collects_every_id_that_ends_a_reply);
-    tcase_add_test(metadata, refuses_a_tokenizer_it_does_not_know);
-    tcase_add_test(metadata, refuses_a_wrong_vocabulary);
-    tcase_add_test(metadata, refuses_wrong_merges);
-    tcase_add_test(metadata, refuses_ids_out_of_range);
-    suite_add_tcase(suite, metadata);
     return suite;
 }
