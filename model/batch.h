@@ -3,7 +3,7 @@
  * A batch is filled by the engine, submitted, and stays untouched until it was collected:
  *
  *     model_step_submit(model, &batch);
- *     status = model_step_collect(model, results);      // (batch.sample_count)
+ *     status = model_step_collect(model, results);      // (draws of the batch)
  *
  * Results depend only on each sequence's ids and positions, never on what else is in the batch (kernels.h). */
 #ifndef MODEL_BATCH_H
@@ -44,7 +44,7 @@ struct batch {
 void model_step_submit(struct model *model, const struct batch *batch);
 /* Waits for the step. results[i] belongs to the i-th draw, counting sequences in order, in each its rows that
  * are drawn from, and the draws of each row. */
-enum status model_step_collect(struct model *model, struct sample_result *results /* (sum of sample_count) */);
+enum status model_step_collect(struct model *model, struct sample_result *results /* (draws of the batch) */);
 
 /* The raw logits that the i-th draw of the step just collected was made from, before penalties: (vocabulary), valid
  * until the next submit. NULL unless model_keep_logits was switched on (tests and evaluation: it takes memory then, and

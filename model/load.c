@@ -1,4 +1,5 @@
-/* From the tensors of a file to weights packed on the backend, in one pass: check, hash, pack, let go of the mapping. */
+/* From the tensors of a file to weights packed on the backend, in one pass: check, hash, pack, let go of the
+ * mapping. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

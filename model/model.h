@@ -5,7 +5,8 @@
  *     model_step_submit / model_step_collect, again and again                      (model/batch.h)
  *     model_close
  *
- * One thread, the engine's, uses an open model. model_file and model_config are constant after open, any thread may read. */
+ * One thread, the engine's, uses an open model. model_file and model_config are constant after open, any thread may
+ * read. */
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
@@ -43,13 +44,11 @@ struct model_text {
 };
 bool model_file_text(const struct model_file *file, const char *key, struct model_text *out);
 bool model_file_integer(const struct model_file *file, const char *key, int64_t *out);
-bool model_file_number(const struct model_file *file, const char *key, double *out);
 bool model_file_bool(const struct model_file *file, const char *key, bool *out);
 /* Arrays: their length, and one element. A string element is found in O(1). */
 bool model_file_array(const struct model_file *file, const char *key, size_t *count);
 bool model_file_array_text(const struct model_file *file, const char *key, size_t index, struct model_text *out);
 bool model_file_array_integer(const struct model_file *file, const char *key, size_t index, int64_t *out);
-bool model_file_array_number(const struct model_file *file, const char *key, size_t index, double *out);
 
 /* ---- the configuration: what the architecture file read from the metadata ---- */
 

@@ -56,12 +56,6 @@ bool model_file_integer(const struct model_file *file, const char *key, int64_t 
     return value != NULL && weights_read_integer(value, 0, out);
 }
 
-bool model_file_number(const struct model_file *file, const char *key, double *out)
-{
-    const struct weights_value *value = find(file, key, false);
-    return value != NULL && weights_read_number(value, 0, out);
-}
-
 bool model_file_bool(const struct model_file *file, const char *key, bool *out)
 {
     const struct weights_value *value = find(file, key, false);
@@ -87,12 +81,6 @@ bool model_file_array_integer(const struct model_file *file, const char *key, si
 {
     const struct weights_value *value = find(file, key, true);
     return value != NULL && weights_read_integer(value, index, out);
-}
-
-bool model_file_array_number(const struct model_file *file, const char *key, size_t index, double *out)
-{
-    const struct weights_value *value = find(file, key, true);
-    return value != NULL && weights_read_number(value, index, out);
 }
 
 enum status model_file_config(const struct model_file *file, struct model_config *out, struct error *error)

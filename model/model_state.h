@@ -1,4 +1,4 @@
-/* An open model, as model.c, load.c and step.c share it. */
+/* An open model, as model.c, load.c and step.c share it. The engine thread owns it. */
 #ifndef MODEL_MODEL_STATE_H
 #define MODEL_MODEL_STATE_H
 

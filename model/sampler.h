@@ -13,7 +13,7 @@
 #include "kernels/kernels.h"
 
 struct sampler_params {
-    float temperature; /* 0..2; 0: greedy */
+    float temperature; /* 0..100; 0: greedy */
     uint32_t top_k;
     float top_p;
     float min_p;
@@ -22,8 +22,8 @@ struct sampler_params {
     float frequency_penalty;
     const struct sample_bias *bias; /* (bias_count), ids distinct; copied */
     uint32_t bias_count;
-    const int32_t
-        *end_ids; /* (end_count): they end generation; banned while fewer than min_tokens were drawn; copied */
+    /* (end_count): they end generation; banned while fewer than min_tokens were drawn; copied */
+    const int32_t *end_ids;
     uint32_t end_count;
     uint32_t min_tokens;
     uint64_t seed;

@@ -10,7 +10,6 @@
 #define NAME "llama"
 #define WIDTH_MAX (1u << 17)
 #define HEADS_MAX 1024
-#define HEAD_DIM_MAX 256
 
 static const struct arch_tensor llama_tensors[] = {
     {ARCH_EMBEDDING, "token_embd.weight", ARCH_VOCABULARY, ARCH_WIDTH, false},
@@ -95,20 +94,20 @@ static enum status read_heads(const struct model_file *file, struct model_config
     if (config->heads % config->kv_heads != 0)
         return error_set(error, STATUS_INVALID, "%.160s: %u query heads cannot share %u KV heads evenly", name,
                          config->heads, config->kv_heads);
-    struct config_integer key_length = {.key = "attention.key_length", .min = 1, .max = HEAD_DIM_MAX};
+    struct config_integer key_length = {.key = "attention.key_length", .min = 1, .max = KV_HEAD_DIM_MAX};
     if (config->width % config->heads == 0)
         key_length.absent = &whole;
     enum status status = config_integer(file, NAME, key_length, &config->head_dim, error);
     if (status != STATUS_OK)
         return status;
-    if (config->head_dim > HEAD_DIM_MAX)
+    if (config->head_dim > KV_HEAD_DIM_MAX)
         return error_set(error, STATUS_UNSUPPORTED, "%.160s: heads of %u elements; at most %d are supported", name,
-                         config->head_dim, HEAD_DIM_MAX);
-    status =
-        config_integer(file, NAME,
-                       (struct config_integer){
-                           .key = "attention.value_length", .min = 1, .max = HEAD_DIM_MAX, .absent = &config->head_dim},
-                       &value_dim, error);
+                         config->head_dim, KV_HEAD_DIM_MAX);
+    status = config_integer(
+        file, NAME,
+        (struct config_integer){
+            .key = "attention.value_length", .min = 1, .max = KV_HEAD_DIM_MAX, .absent = &config->head_dim},
+        &value_dim, error);
     if (status != STATUS_OK)
         return status;
     if (value_dim != config->head_dim)

@@ -2,12 +2,13 @@
  * up (trim_blocks, lstrip_blocks, loop controls, `generation`, Python's str, repr and json rules).
  *
  * chat_template_open compiles once; the result is constant and may be rendered from several threads at once, each with
- * an arena of its own. A template and its input are not trusted: steps, depth, output and memory are bounded, and nothing
- * but the given data can be reached.
+ * an arena of its own. A template and its input are not trusted: steps, depth, output and memory are bounded, and
+ * nothing but the given data can be reached.
  *
  * The rendered text comes with spans: every output byte lies in exactly one, in order. Literal text of the template is
- * trusted; text that came out of the messages is not (unless its chat_value says so), through every filter and method. Where
- * an operation mixes or changes text so that offsets no longer map, source_offset is CHAT_SPAN_UNKNOWN: never wrong. */
+ * trusted; text that came out of the messages is not (unless its chat_value says so), through every filter and method.
+ * Where an operation mixes or changes text so that offsets no longer map, source_offset is CHAT_SPAN_UNKNOWN: never
+ * wrong. */
 #ifndef MODEL_TEXT_CHAT_TEMPLATE_H
 #define MODEL_TEXT_CHAT_TEMPLATE_H
 

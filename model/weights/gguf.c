@@ -1,7 +1,7 @@
 /* GGUF versions 2 and 3, little-endian: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
  *
- *     "GGUF" u32 version, u64 tensors, u64 values; values: key, u32 type, value; tensors: name, u32 dims, u64 shape[dims],
- *     u32 type, u64 offset; padding to general.alignment; tensor data
+ *     "GGUF" u32 version, u64 tensors, u64 values; values: key, u32 type, value; tensors: name, u32 dims, u64
+ *     shape[dims], u32 type, u64 offset; padding to general.alignment; tensor data
  *
  * Nothing in the file is trusted. The cursor never passes the end: every length is compared with what is left before it
  * is used, so counts bound nothing but loops whose every turn consumes bytes. */
@@ -274,7 +274,7 @@ static enum status read_tensor(struct cursor *cursor, struct weights_tensor *ten
         return status;
     int size = (int)tensor->name.size;
     const struct tensor_type_facts *facts = tensor_type_facts(type);
-    if (facts == NULL || facts->name == NULL)
+    if (facts->name == NULL)
         return refuse(cursor, "the tensor '%.*s' is of type %u, which this program cannot read", size,
                       tensor->name.data, type);
     tensor->type = (enum tensor_type)type;

@@ -2,7 +2,8 @@
  *
  * Two buffers of fixed size: events are copied into one, with all they point to; the reader works through the other and
  * swaps them when it is done, so that what it took stays valid until its next take. Text is bounded and refused when it
- * does not fit; room for the events that end things is kept apart and never refused. Nothing is allocated after open.
+ * does not fit; room for the events that end things is kept apart and never refused. Nothing is allocated after open
+ * and mailbox_enlarge.
  *
  * Text that follows text of the same choice is joined to it, unless there are tokens. */
 #ifndef SERVER_ENGINE_MAILBOX_H

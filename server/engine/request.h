@@ -26,7 +26,7 @@ struct engine_request {
     void *wake_context;
 
     /* Under the engine's lock. */
-    struct engine_request *next; /* in a queue */
+    struct engine_request *next; /* in a queue; in the engine thread's list of those that ended, of that thread */
     bool counts_as_waiting;
     bool in_step; /* the running step computes rows of it */
 
@@ -39,7 +39,7 @@ struct engine_request {
     uint32_t tokens_max;
     uint64_t seed;
 
-    /* The engine thread's. */
+    /* The engine thread's; before the request arrives there, the prepare thread's. */
     bool started;
     uint32_t choices_ended;
     enum api_stop_reason last_reason;

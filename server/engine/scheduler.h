@@ -9,7 +9,8 @@
  *      later ones from starting, but none overtakes for lack of pages or slots (no starvation).
  *   4. When a running sequence needs a page and the pool has none, the youngest running sequence is preempted: its
  *      lease is released (its blocks stay cached as long as they can) and it waits again, in its old place. Only
- *      younger ones give way to older ones, so never the oldest; the youngest itself stands still until a page is there.
+ *      younger ones give way to older ones, so never the oldest; the youngest itself stands still until a page is
+ *      there.
  *
  * The pages that a preemption sets free are an estimate (others may share them), so a plan that preempts admits nobody:
  * the caller carries the preemptions out, counts again and asks for a new plan. */
