@@ -385,6 +385,17 @@ START_TEST(deep_nesting_is_a_clean_error)
 }
 END_TEST
 
+/* Looked at as a key by one function that calls itself, it would take the stack. */
+START_TEST(a_very_deep_key_is_a_clean_error)
+{
+    struct chat chat = chat_of("[]");
+    const char *source = "{% set ns = namespace(x=(1,)) %}{% for i in range(200) %}{% for j in range(5000) %}"
+                         "{% set ns.x = (ns.x,) %}{% endfor %}{% endfor %}{{ {}[ns.x] }}";
+    ck_assert_int_eq(render_fails(source, &chat, NULL), STATUS_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(error.text, "nested too deep"));
+}
+END_TEST
+
 START_TEST(runaway_templates_are_stopped_by_a_limit)
 {
     static const char *const sources[] = {
@@ -399,7 +410,6 @@ START_TEST(runaway_templates_are_stopped_by_a_limit)
         "{% set x = ['a' * 99999]|list %}{% for i in range(99999) %}{% set y = x[0].replace('a', 'bb') %}{% endfor %}",
         "{{ range(99999)|map('string')|map('center', 99999)|join }}",
         "{% set ns = namespace(x=(1,)) %}{% for i in range(5000) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {ns.x: 1} }}",
-        "{% set ns = namespace(x=(1,)) %}{% for i in range(99999) %}{% set ns.x = (ns.x,) %}{% endfor %}{{ {}[ns.x] }}",
         "{{ '%999999999d' % 1 }}",
         "{{ '{:>999999}'.format(1) * 999 }}",
     };
@@ -490,6 +500,7 @@ Suite *suite(void)
     tcase_add_test(t, an_error_of_the_template_is_told_in_its_own_words);
     tcase_add_test(t, what_is_not_built_is_refused_at_open_with_its_line);
     tcase_add_test(t, deep_nesting_is_a_clean_error);
+    tcase_add_test(t, a_very_deep_key_is_a_clean_error);
     tcase_add_test(t, runaway_templates_are_stopped_by_a_limit);
     tcase_add_test(t, each_limit_holds);
     tcase_add_test(t, threads_render_one_template_at_once);
