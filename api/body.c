@@ -5,6 +5,8 @@ enum status body_parse(struct api_call *call, const char *body, size_t size, con
                        const struct body_shape *shape, struct error *error)
 {
     struct json_tree tree;
+    if (size == 0)
+        return error_set(error, STATUS_INVALID, "the body is empty; it must be a JSON object");
     enum status status = json_tree_open(body, size, &tree, error);
     if (status != STATUS_OK)
         return status;

@@ -4,6 +4,8 @@
 
 #include "kernels/base/log.h"
 #include "server/command/command.h"
+#include "server/nearest.h"
+#include "server/version.h"
 
 static void print_overview(FILE *out)
 {
@@ -12,7 +14,9 @@ static void print_overview(FILE *out)
           out);
     for (size_t i = 0; i < command_table_count; i++)
         fprintf(out, "  %-10s %s\n", command_table[i].name, command_table[i].summary);
-    fputs("  help       show this, or all options of a command: incipit help serve\n", out);
+    fputs("  help       show this, or all options of a command: incipit help serve\n"
+          "  version    show the version\n",
+          out);
 }
 
 static void print_help(const struct command *command)
@@ -28,14 +32,26 @@ static void print_help(const struct command *command)
 static const struct command *find_command(const char *name)
 {
     const struct command *command = command_find(name);
-    if (command == NULL)
-        fprintf(stderr, "incipit: there is no command \"%.40s\"; `incipit help` lists them\n", name);
-    return command;
+    if (command != NULL)
+        return command;
+    const char *nearest = NULL;
+    size_t best = nearest_limit(name);
+    for (size_t i = 0; i < command_table_count; i++) {
+        size_t distance = nearest_distance(name, command_table[i].name);
+        if (distance < best) {
+            best = distance;
+            nearest = command_table[i].name;
+        }
+    }
+    fprintf(stderr, "incipit: there is no command \"%.40s\"; %s%s%s\n", name,
+            nearest != NULL ? "did you mean \"" : "`incipit help` lists them", nearest != NULL ? nearest : "",
+            nearest != NULL ? "\"?" : "");
+    return NULL;
 }
 
 static int help(int argc, char **argv)
 {
-    if (argc < 3) {
+    if (argc < 3 || strcmp(argv[2], "help") == 0) {
         print_overview(stdout);
         return 0;
     }
@@ -90,6 +106,10 @@ int main(int argc, char **argv)
     }
     if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
         return help(argc, argv);
+    if (strcmp(argv[1], "version") == 0 || strcmp(argv[1], "--version") == 0) {
+        puts("incipit " INCIPIT_VERSION);
+        return 0;
+    }
     const struct command *command = find_command(argv[1]);
     if (command == NULL)
         return 2;

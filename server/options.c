@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "kernels/base/check.h"
+#include "server/nearest.h"
 
 const struct option_row *options_find(const char *name)
 {
@@ -83,11 +84,11 @@ static enum status set_number(struct options *options, const struct option_row *
                               const char *source, struct error *error)
 {
     char wanted[96];
-    const char *what = row->kind == OPTION_NUMBER  ? "a number"
-                       : row->kind == OPTION_BYTES ? "a size"
-                                                   : "a whole number";
-    snprintf(wanted, sizeof wanted, "%s between %.10g and %.10g%s", what, row->minimum, row->maximum,
-             row->kind == OPTION_BYTES ? " bytes, such as 512MiB" : "");
+    if (row->kind == OPTION_BYTES)
+        snprintf(wanted, sizeof wanted, "a size of at least %.0f MiB, such as 512MiB", row->minimum / (1 << 20));
+    else
+        snprintf(wanted, sizeof wanted, "%s between %.16g and %.16g",
+                 row->kind == OPTION_NUMBER ? "a number" : "a whole number", row->minimum, row->maximum);
     double number;
     if (!parse_number(row, value, &number) || number < row->minimum || number > row->maximum)
         return bad_value(error, row, source, value, wanted);
@@ -150,36 +151,13 @@ static enum status expand_model_dir(struct options *options, struct error *error
 
 /* ---- names ---- */
 
-/* Edits (insert, remove, replace) between two names of at most 31 bytes; more for longer ones. */
-static size_t name_distance(const char *a, const char *b)
-{
-    enum { LONGEST = 31 };
-    size_t n = strlen(a), m = strlen(b), row[LONGEST + 1];
-    if (n > LONGEST || m > LONGEST)
-        return LONGEST;
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            diagonal = row[j];
-            row[j] = best;
-        }
-    }
-    return row[m];
-}
-
 const char *options_nearest(const char *name, unsigned command)
 {
     const char *nearest = NULL;
-    size_t best = strlen(name) / 3 + 2;
+    size_t best = nearest_limit(name);
     for (size_t i = 0; i < options_table_count; i++) {
         const struct option_row *row = &options_table[i];
-        size_t distance = name_distance(name, row->name);
+        size_t distance = nearest_distance(name, row->name);
         if ((row->commands & command) != 0 && distance < best) {
             best = distance;
             nearest = row->name;

@@ -5,6 +5,7 @@
  * --shared-prefix tokens are computed once and shared by page. Decode: then --generate steps of one row a sequence.
  * prefill_tokens_per_s counts computed tokens, decode_tokens_per_s the tokens of all sequences. */
 #include <errno.h>
+#include <math.h>
 
 #include "kernels/base/check.h"
 #include "kernels/base/json_writer.h"
@@ -12,6 +13,7 @@
 #include "model/batch.h"
 #include "server/command/command.h"
 #include "server/runtime.h"
+#include "server/version.h"
 
 enum { LIST_MAX = 32, BATCH_MAX = 256 };
 
@@ -31,6 +33,7 @@ struct row {
 
 struct bench {
     struct model *model;
+    const char *model_id;
     uint32_t page_tokens;
     uint32_t pages_per_sequence; /* of a group */
     uint32_t group_count;
@@ -195,17 +198,30 @@ static void write_row(const struct options *options, const struct bench *bench, 
         json_integer(&writer, row->batch);
         json_key(&writer, "shared_prefix");
         json_integer(&writer, row->shared);
+        json_key(&writer, "model");
+        json_string(&writer, bench->model_id);
         json_key(&writer, "cpu");
         json_string(&writer, model_variant(bench->model));
+        json_key(&writer, "activations");
+        json_string(&writer, options->activations);
+        json_key(&writer, "threads");
+        json_integer(&writer, options->threads > 0 ? options->threads : thread_processors());
+        json_key(&writer, "repeat");
+        json_integer(&writer, options->repeat);
+        json_key(&writer, "version");
+        json_string(&writer, INCIPIT_VERSION);
         json_key(&writer, "prefill_tokens_per_s");
-        json_number(&writer, row->prefill_tokens_per_s);
+        json_number(&writer, round(row->prefill_tokens_per_s * 10) / 10);
         json_key(&writer, "decode_tokens_per_s");
-        json_number(&writer, row->decode_tokens_per_s);
+        json_number(&writer, round(row->decode_tokens_per_s * 10) / 10);
         json_object_end(&writer);
         buffer_byte(&out, '\n');
     } else {
-        buffer_printf(&out, "%8u %9u %6u %7u %12.1f %12.1f\n", row->prompt, row->generate, row->batch, row->shared,
-                      row->prefill_tokens_per_s, row->decode_tokens_per_s);
+        char decode[24] = "-";
+        if (row->generate > 0)
+            snprintf(decode, sizeof decode, "%.1f", row->decode_tokens_per_s);
+        buffer_printf(&out, "%8u %9u %6u %7u %12.1f %12s\n", row->prompt, row->generate, row->batch, row->shared,
+                      row->prefill_tokens_per_s, decode);
     }
     command_output(&out);
     buffer_free(&out);
@@ -228,6 +244,11 @@ static enum status read_plan(const struct options *options, struct plan *plan, s
         status = parse_list("batch", options->batch, 1, BATCH_MAX, &plan->batches, error);
     if (status != STATUS_OK)
         return status;
+    for (size_t i = 0; i < plan->prompts.count; i++)
+        if (options->shared_prefix >= plan->prompts.values[i])
+            return error_field(error, STATUS_INVALID, "shared-prefix",
+                               "--shared-prefix is %lld; it must be below every --prompt (%lld)",
+                               (long long)options->shared_prefix, (long long)plan->prompts.values[i]);
     plan->tokens_max = (uint32_t)(list_maximum(&plan->prompts) + list_maximum(&plan->generates) + 1);
     plan->batch_max = (uint32_t)list_maximum(&plan->batches);
     return STATUS_OK;
@@ -291,6 +312,8 @@ static void close_bench(struct bench *bench)
 
 static void run_all(const struct options *options, const struct plan *plan, struct bench *bench)
 {
+    if (options->shared_prefix % bench->page_tokens != 0)
+        fprintf(stderr, "incipit: --shared-prefix is rounded down to whole blocks of %u tokens\n", bench->page_tokens);
     if (!options->json)
         printf("%8s %9s %6s %7s %12s %12s\n", "prompt", "generate", "batch", "shared", "prefill t/s", "decode t/s");
     for (size_t p = 0; p < plan->prompts.count; p++)
@@ -299,10 +322,7 @@ static void run_all(const struct options *options, const struct plan *plan, stru
                 struct row row = {.prompt = (uint32_t)plan->prompts.values[p],
                                   .generate = (uint32_t)plan->generates.values[g],
                                   .batch = (uint32_t)plan->batches.values[b]};
-                /* Whole pages, and at least one token is each sequence's own. */
-                uint32_t shared =
-                    (uint32_t)options->shared_prefix < row.prompt ? (uint32_t)options->shared_prefix : row.prompt - 1;
-                row.shared = shared / bench->page_tokens * bench->page_tokens;
+                row.shared = (uint32_t)options->shared_prefix / bench->page_tokens * bench->page_tokens;
                 measure(bench, &row, (uint32_t)options->repeat);
                 write_row(options, bench, &row);
             }
@@ -326,6 +346,7 @@ int command_bench(const struct options *options)
     }
     if (status == STATUS_OK)
         status = open_bench(options, &plan, runtime.model, &bench, &error);
+    bench.model_id = runtime.model_id;
     if (status == STATUS_OK)
         run_all(options, &plan, &bench);
     close_bench(&bench);

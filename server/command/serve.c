@@ -148,7 +148,7 @@ static void announce(const struct options *options, const struct service *servic
     const struct model_config *config = &runtime->config;
     const struct kv_layout *layout = model_kv_layout(runtime->model);
     struct kernels_memory memory = model_memory(runtime->model);
-    printf("model      %s (%s, %.1f million parameters), %s\n", config->name, config->architecture,
+    printf("model      %s: %s, %.1f million parameters, %s\n", runtime->model_id, config->architecture,
            (double)config->parameters / 1e6, model_file_path(runtime->file));
     printf("memory     %.0f MiB: weights %.0f, KV %.0f (%llu tokens in %u blocks of %u), workspace %.0f\n",
            mib(memory.weights_bytes + memory.kv_bytes + memory.workspace_bytes), mib(memory.weights_bytes),
@@ -164,7 +164,8 @@ static void announce(const struct options *options, const struct service *servic
     printf("\n\nTry:\n  curl ");
     print_url(everywhere ? "127.0.0.1" : options->host, net_port(service->net));
     printf("/v1/chat/completions -H 'Content-Type: application/json' \\\n"
-           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Name three rivers.\"}]}'\n\n");
+           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"What is the capital of France?\"}],"
+           "\"temperature\":0}'\n\n");
     fflush(stdout);
 }
 
