@@ -2,9 +2,9 @@
  *
  * Life cycle: kernels_open plans all workspace from the limits in kernels_args; after that no operation allocates.
  * matrix_pack copies weights once into the layout that the backend's kernels want. Operations are asynchronous on the
- * backend's stream and run in the order they were called; `wait` returns when all of them are done (the CPU backend runs
- * them at once, on its thread pool with the calling thread as worker 0). One thread, the engine's, calls everything.
- * Operations cannot fail: their arguments are checked by CHECK against the limits given at open.
+ * backend's stream and run in the order they were called; `wait` returns when all of them are done (the CPU backend
+ * runs them at once, on its thread pool with the calling thread as worker 0). One thread, the engine's, calls
+ * everything. Operations cannot fail: their arguments are checked by CHECK against the limits given at open.
  *
  * The arithmetic contract. One version of the arithmetic is one set of bits; every variant (scalar, AVX2, AVX-512), row
  * count, batch mix and thread count gives the same ones. All float arithmetic is IEEE binary32, round to nearest even,
@@ -34,12 +34,13 @@
  *            1/sqrt(head_dim) first. Keys are cut into segments at absolute positions 0, 256, 512, ... In a segment:
  *            s_j = fma chain over dims ascending from 0; m = max of the s_j that exist; p_j = exp(s_j - m);
  *            l = sum of p_j in 16 virtual lanes by j - segment start, then the tree; o = fma chain over j ascending of
- *            p_j * v_j from 0. Segments are merged in ascending order into a running (m, l, o), starting from the first:
+ *            p_j * v_j from 0. Segments are merged in ascending order into a running (m, l, o), from the first one on:
  *            m' = max(m, m_s); a = exp(m - m'); b = exp(m_s - m'); l = fma(l, a, l_s * b); o = fma(o, a, o_s * b).
  *            The result is o / l. Keys that do not exist (beyond the query, before the window, not yet written) take no
  *            part: they are skipped, not multiplied by zero.
  *
- * Shapes are written (outermost, ..., innermost); all float tensors are binary32 and contiguous unless said otherwise. */
+ * Shapes are written (outermost, ..., innermost); all float tensors are binary32 and contiguous unless said
+ * otherwise. */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 

@@ -41,10 +41,10 @@ static enum status check_shape(const struct kv_layer_shape *shape, uint32_t laye
     if (shape->heads == 0 || shape->heads > 4096)
         return error_set(error, STATUS_UNSUPPORTED, "layer %u has %u KV heads; it must be between 1 and 4096", layer,
                          shape->heads);
-    if (shape->head_dim == 0 || shape->head_dim > 256 || shape->head_dim % 16 != 0)
+    if (shape->head_dim == 0 || shape->head_dim > KV_HEAD_DIM_MAX || shape->head_dim % 16 != 0)
         return error_set(error, STATUS_UNSUPPORTED,
-                         "layer %u has head dimension %u; it must be a multiple of 16 and at most 256", layer,
-                         shape->head_dim);
+                         "layer %u has head dimension %u; it must be a multiple of 16 and at most %d", layer,
+                         shape->head_dim, KV_HEAD_DIM_MAX);
     if ((shape->kind == KV_WINDOW) != (shape->window > 0))
         return error_set(error, STATUS_INVALID, "layer %u has a window of %u tokens, which does not fit its kind",
                          layer, shape->window);

@@ -1,18 +1,19 @@
 /* Where a token's K and V live: the one place that knows the inside of a page.
  *
- * KV memory is a pool of pages of equal size, named by a 32-bit index. A page of a group holds `page_tokens` consecutive
- * tokens of one sequence, starting at a multiple of page_tokens, for all layers of that group. The cache counts and
- * shares page indices and never looks inside; only kernel operations do.
+ * KV memory is a pool of pages of equal size, named by a 32-bit index. A page of a group holds `page_tokens`
+ * consecutive tokens of one sequence, starting at a multiple of page_tokens, for all layers of that group. The cache
+ * counts and shares page indices and never looks inside; only kernel operations do.
  *
  *     layout -> groups[g]: layers that are cached alike (all full attention; or all with one window)
  *            -> layer_group[l], layer_index[l]: the group of model layer l and its place in the group
  *
  * Inside a page of the CPU backend, for layer i of the group and KV head h (f16):
  *
- *     K at kv_offset_k(group, i, h): (head_dim, page_tokens)   tokens are contiguous: a vector load is one dim of 16 tokens
+ *     K at kv_offset_k(group, i, h): (head_dim, page_tokens)   tokens are contiguous: a load is one dim of 16 tokens
  *     V at kv_offset_v(group, i, h): (page_tokens, head_dim)   dims are contiguous
  *
- * The layout is part of the KV identity: any change of it is another key. Filled once by kv_layout_plan, then constant. */
+ * The layout is part of the KV identity: any change of it is another key. Filled once by kv_layout_plan, then
+ * constant. */
 #ifndef KERNELS_KV_LAYOUT_H
 #define KERNELS_KV_LAYOUT_H
 
@@ -24,6 +25,7 @@
 
 #define KV_GROUPS_MAX 16
 #define KV_LAYERS_MAX 256
+#define KV_HEAD_DIM_MAX 256
 #define KV_BLOCK_TOKENS_MAX 256 /* attention's segment: a page never crosses one */
 
 enum kv_kind {
@@ -41,7 +43,7 @@ struct kv_group {
     uint32_t window;      /* tokens, own position included; 0 for KV_FULL */
     uint32_t layers;      /* layers in this group */
     uint32_t heads;       /* KV heads a layer */
-    uint32_t head_dim;    /* elements a head, a multiple of 16, at most 256 */
+    uint32_t head_dim;    /* elements a head, a multiple of 16, at most KV_HEAD_DIM_MAX */
     uint32_t page_tokens; /* a multiple of block_tokens; divides 256 */
     size_t layer_bytes;   /* K and V of one layer in one page */
     size_t used_bytes;    /* layers * layer_bytes */

@@ -485,7 +485,7 @@ void cpu_attention(struct kernels *kernels, const struct attention_args *args)
         attend_by_segments(&job, segments);
     else
         pool_run(kernels->pool, do_tiles, &job);
-    if (job.rows * args->out->columns > STORE_ALONE_ELEMENTS)
+    if ((size_t)job.rows * args->out->columns > STORE_ALONE_ELEMENTS)
         pool_run(kernels->pool, store_rows, &job);
     else
         store_all_rows(&job);

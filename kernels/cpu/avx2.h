@@ -1,5 +1,5 @@
-/* What the AVX2 files share. Included by *_avx2.c only. A register holds 8 lanes: the 16 virtual lanes of the arithmetic
- * contract are two of them. */
+/* What the AVX2 files share. Included by *_avx2.c only. A register holds 8 lanes: the 16 virtual lanes of the
+ * arithmetic contract are two of them. */
 #ifndef KERNELS_CPU_AVX2_H
 #define KERNELS_CPU_AVX2_H
 

@@ -8,6 +8,7 @@
 #include "kernels/base/size.h"
 #include "kernels/base/thread.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/cpu/sample.h"
 
 #define MAPPED_BYTES_MIN (1u << 20) /* larger memory comes from mmap: zero pages, taken as they are touched */
 #define FLOATS_HEADER 64            /* before floats handed out: their size */
@@ -72,7 +73,7 @@ static void check_open_args(const struct kernels_args *args)
     CHECK(args->pages > 0 && args->layout.group_count > 0 && args->rope_dims % 2 == 0);
     for (uint32_t g = 0; g < args->layout.group_count; g++) {
         const struct kv_group *group = &args->layout.groups[g];
-        CHECK(args->rope_dims <= group->head_dim && group->head_dim <= HEAD_DIM_MAX);
+        CHECK(args->rope_dims <= group->head_dim && group->head_dim <= KV_HEAD_DIM_MAX);
         CHECK(group->used_bytes <= args->layout.page_bytes && SEGMENT_TOKENS % group->page_tokens == 0);
     }
 }
@@ -84,7 +85,7 @@ static size_t rope_floats(const struct kernels_args *args)
 
 struct rope_job {
     struct kernels *kernels;
-    double frequency[HEAD_DIM_MAX / 2];
+    double frequency[KV_HEAD_DIM_MAX / 2];
 };
 
 static void fill_rope_share(void *context, uint32_t worker)
@@ -111,9 +112,9 @@ static void fill_rope(struct kernels *kernels)
     pool_run(kernels->pool, fill_rope_share, &job);
 }
 
-static size_t candidate_bytes(const struct kernels *kernels)
+static size_t sampling_bytes(const struct kernels *kernels)
 {
-    return (size_t)kernels->workers * kernels->args.vocabulary * sizeof(struct sample_candidate);
+    return kernels->workers * sample_scratch_bytes(kernels->args.vocabulary);
 }
 
 static void cpu_close(struct kernels *kernels)
@@ -123,7 +124,7 @@ static void cpu_close(struct kernels *kernels)
     CHECK(kernels->taken == 0);
     size_t *counter = &kernels->memory.workspace_bytes;
     cpu_attention_close(kernels);
-    cpu_give(kernels->candidates, candidate_bytes(kernels), counter);
+    cpu_give(kernels->sampling, sampling_bytes(kernels), counter);
     cpu_give(kernels->scratch, kernels->scratch_bytes * kernels->workers, counter);
     cpu_give(kernels->rope, rope_floats(&kernels->args) * sizeof(float), counter);
     cpu_give(kernels->kv, kernels->memory.kv_bytes, &kernels->memory.kv_bytes);
@@ -141,8 +142,8 @@ static enum status take_memory(struct kernels *kernels, struct error *error)
         return error_set(error, STATUS_NO_MEMORY, "no memory for %u KV pages of %zu bytes", args->pages,
                          args->layout.page_bytes);
     kernels->rope = cpu_take(rope_floats(args) * sizeof(float), &kernels->memory.workspace_bytes);
-    kernels->candidates = cpu_take(candidate_bytes(kernels), &kernels->memory.workspace_bytes);
-    if (kernels->rope == NULL || kernels->candidates == NULL)
+    kernels->sampling = cpu_take(sampling_bytes(kernels), &kernels->memory.workspace_bytes);
+    if (kernels->rope == NULL || kernels->sampling == NULL)
         return error_no_memory(error, "the workspace");
     return cpu_attention_open(kernels, error);
 }

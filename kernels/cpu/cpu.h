@@ -21,7 +21,7 @@
 /* Quantized weights are cut into panels of 16 rows (the last one padded with zeros). A panel is the codes of its blocks
  * in ascending k, then the scales of its blocks, each part contiguous and 64-byte aligned.
  *
- * Codes of one block (32 k x 16 rows). An "operand" g = 0..7 is 64 bytes: byte 4 * row + j is the code at k = 4 * g + j,
+ * Codes of one block (32 k x 16 rows). An "operand" g = 0..7 is 64 bytes: byte 4 * row + j is the code at k = 4g + j,
  * what one VPDPBUSD multiplies with four activation bytes in every lane.
  *     8 bits: the eight operands.
  *     4 bits: 4 x 64 bytes; vector v holds operand 2v in its low nibbles and 2v + 1 in its high ones.
@@ -124,7 +124,15 @@ struct matmul_item {
     void *scratch; /* the worker's */
 };
 
-#define HEAD_DIM_MAX 256   /* kv_layout_plan sees to it */
+/* One output of one row: bias first, then what `out` held. */
+static inline void matmul_store(const struct matmul_item *item, uint32_t row, uint32_t output, float value)
+{
+    float *out = item->out + (size_t)row * item->matrix->rows + output;
+    if (item->bias != NULL)
+        value += item->bias[output];
+    *out = item->accumulate ? *out + value : value;
+}
+
 #define SEGMENT_TOKENS 256 /* attention's fixed cut of the keys */
 #define SEGMENT_CHUNK 64   /* keys whose K lies together in a converted segment */
 
@@ -179,12 +187,6 @@ const struct cpu_variant *cpu_variant_find(const char *name, struct error *error
 
 /* ---- the backend ---- */
 
-/* What sampling sorts; sample.c. */
-struct sample_candidate {
-    float logit;
-    int32_t id;
-};
-
 /* Owned by the engine thread; workers read it during pool_run. */
 struct kernels {
     struct kernels_args args;
@@ -206,7 +208,7 @@ struct kernels {
     struct attention_tile *tiles; /* attention.c */
     uint32_t tiles_max;
 
-    struct sample_candidate *candidates; /* (workers, vocabulary): sample.c's */
+    uint8_t *sampling; /* (workers, sample_scratch_bytes(vocabulary)) */
 };
 
 /* Zeroed, 64-byte aligned memory, counted in *counter; NULL: none left. */

@@ -141,8 +141,8 @@ static void rope_append_row(const struct kernels *kernels, const void *context, 
     for (uint32_t head = 0; head < args->query_heads; head++)
         variant->rope_head(args->q + ((size_t)row * args->query_heads + head) * head_dim, table, dims);
     for (uint32_t head = 0; head < group->heads; head++) {
-        float rotated[HEAD_DIM_MAX];
-        uint16_t halves[HEAD_DIM_MAX];
+        float rotated[KV_HEAD_DIM_MAX];
+        uint16_t halves[KV_HEAD_DIM_MAX];
         size_t at = ((size_t)row * group->heads + head) * head_dim;
         memcpy(rotated, args->k + at, head_dim * sizeof(float));
         variant->rope_head(rotated, table, dims);

@@ -6,7 +6,8 @@
  *     p = polynomial of degree 5 (Cephes expf), Horner in fma
  *     y = fma(p, r * r, r) + 1, times 2^n through the exponent bits
  *
- * 0 below EXP_LOW (results that would not be normal numbers), infinity above EXP_HIGH. Relative error at most 2^-22.8. */
+ * 0 below EXP_LOW (results that would not be normal numbers), infinity above EXP_HIGH. Relative error at most
+ * 2^-22.8. */
 #ifndef KERNELS_CPU_EXP_H
 #define KERNELS_CPU_EXP_H
 

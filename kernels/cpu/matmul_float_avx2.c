@@ -90,14 +90,6 @@ static const float *panel_floats(const struct matmul_item *item, uint32_t rows)
 
 /* ---- the dots ---- */
 
-static void store_one(const struct matmul_item *item, uint32_t row, uint32_t output, float value)
-{
-    float *out = item->out + (size_t)row * item->matrix->rows + output;
-    if (item->bias != NULL)
-        value += item->bias[output];
-    *out = item->accumulate ? *out + value : value;
-}
-
 /* acc + a * b in the lanes of the mask only. */
 INLINE __m256 masked_add(__m256 acc, const float *a, const float *b, __m256i mask)
 {
@@ -138,7 +130,7 @@ INLINE void do_tile(const struct matmul_item *item, const float *weights, uint32
     }
     for (int o = 0; o < outputs; o++)
         for (int r = 0; r < rows; r++)
-            store_one(item, row + (uint32_t)r, output + (uint32_t)o, sum_lanes(acc[o][r][0], acc[o][r][1]));
+            matmul_store(item, row + (uint32_t)r, output + (uint32_t)o, sum_lanes(acc[o][r][0], acc[o][r][1]));
 }
 
 void matmul_float_avx2(const struct matmul_item *item)

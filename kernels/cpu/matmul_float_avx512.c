@@ -1,8 +1,8 @@
 /* Float activations times weights of any type, as binary32, with AVX-512.
  *
  * The 16 virtual lanes of the contract are the lanes of a register. A tile is 4 outputs times 4 rows: 8 loads for 16
- * multiply-adds. 16-bit weights are widened as they are loaded while the rows are few; otherwise, and in quantized types,
- * a panel is decoded once for all rows. */
+ * multiply-adds. 16-bit weights are widened as they are loaded while the rows are few; otherwise, and in quantized
+ * types, a panel is decoded once for all rows. */
 #include "kernels/cpu/avx512.h"
 #include "kernels/cpu/expanded.h"
 
@@ -91,14 +91,6 @@ static const float *decode_panel(const struct matmul_item *item, const void *dat
 
 /* ---- the dots ---- */
 
-static void store_one(const struct matmul_item *item, uint32_t row, uint32_t output, float value)
-{
-    float *out = item->out + (size_t)row * item->matrix->rows + output;
-    if (item->bias != NULL)
-        value += item->bias[output];
-    *out = item->accumulate ? *out + value : value;
-}
-
 /* `outputs` rows of weights from `output` times `rows` rows of activations from `row`. `weights`: the panel's. */
 INLINE void do_tile(const struct matmul_item *item, const void *weights, enum tensor_type type, uint32_t output,
                     uint32_t row, int outputs, int rows)
@@ -133,7 +125,7 @@ INLINE void do_tile(const struct matmul_item *item, const void *weights, enum te
     }
     for (int o = 0; o < outputs; o++)
         for (int r = 0; r < rows; r++)
-            store_one(item, row + (uint32_t)r, output + (uint32_t)o, sum_lanes(acc[o][r]));
+            matmul_store(item, row + (uint32_t)r, output + (uint32_t)o, sum_lanes(acc[o][r]));
 }
 
 /* All rows times the outputs of the panel. */

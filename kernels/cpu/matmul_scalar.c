@@ -27,14 +27,6 @@ static float add_block(float acc, const struct quant_facts *quant, const struct 
     return acc;
 }
 
-static void store(const struct matmul_item *item, uint32_t row, uint32_t output, float value)
-{
-    float *out = item->out + (size_t)row * item->matrix->rows + output;
-    if (item->bias != NULL)
-        value += item->bias[output];
-    *out = item->accumulate ? *out + value : value;
-}
-
 static void dot_row_int8(const struct matmul_item *item, uint32_t output, uint32_t first, uint32_t rows)
 {
     float acc[ROWS_AT_ONCE] = {0};
@@ -48,7 +40,7 @@ static void dot_row_int8(const struct matmul_item *item, uint32_t output, uint32
         }
     }
     for (uint32_t i = 0; i < rows; i++)
-        store(item, first + i, output, acc[i]);
+        matmul_store(item, first + i, output, acc[i]);
 }
 
 static uint32_t panel_end(const struct matmul_item *item)
@@ -81,6 +73,6 @@ void matmul_float_scalar(const struct matmul_item *item)
     for (uint32_t output = item->panel * PANEL_ROWS; output < panel_end(item); output++) {
         matrix_row_read(item->matrix, output, weights);
         for (uint32_t row = item->first_row; row < item->first_row + item->rows; row++)
-            store(item, row, output, dot(weights, item->input->floats + (size_t)row * columns, columns));
+            matmul_store(item, row, output, dot(weights, item->input->floats + (size_t)row * columns, columns));
     }
 }

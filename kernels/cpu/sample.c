@@ -16,8 +16,8 @@
 #define BINS_LOG2 11
 #define BINS (1u << BINS_LOG2)
 
-/* One row being drawn. Some tokens of the vocabulary, in ascending order, are `ids`; `raw` holds the logits as the model
- * gave them and is filled only when log-probabilities are asked for. */
+/* One row being drawn. Some tokens of the vocabulary, in ascending order, are `ids`; `raw` holds the logits as the
+ * model gave them and is filled only when log-probabilities are asked for. */
 struct draw {
     float *logits; /* (vocabulary) */
     uint32_t vocabulary;
@@ -437,7 +437,7 @@ static void draw_rows(void *context, uint32_t worker)
     const struct sample_job *job = context;
     const struct sample_args *args = job->args;
     size_t bytes = sample_scratch_bytes(args->vocabulary);
-    void *scratch = (uint8_t *)job->kernels->candidates + worker * bytes;
+    void *scratch = job->kernels->sampling + worker * bytes;
     for (uint32_t row = worker; row < args->rows; row += job->kernels->workers)
         sample_draw(args->logits + (size_t)row * args->vocabulary, args->vocabulary, &args->row[row], scratch,
                     &args->result[row]);
