@@ -170,7 +170,7 @@ START_TEST(the_default_model_is_exact)
     struct run_args run = {
         .path = test_model_path(), .activations = ACTIVATIONS_INT8, .threads = 1, .context = 320, .rows_max = 64};
     shuffle_reference_open(&reference, &run, 270, 64, test_random(&random));
-    for (int draw = 0; draw < (test_long() ? 40 : 4); draw++) {
+    for (int draw = 0; draw < (test_long() ? 12 : 4); draw++) {
         const char *const *variants = run_variants();
         run.cpu = variants[1] != NULL ? draw_variant(&random) : variants[0];
         if (!test_long() && variants[1] != NULL && strcmp(run.cpu, "scalar") == 0)
