@@ -5,6 +5,15 @@
 #include "kernels/base/check.h"
 #include "server/net/net_private.h"
 
+#define HUNG_UP_MS 500 /* for what the client had sent before it went */
+
+void connection_limit(struct connection *connection, uint32_t timeout_ms)
+{
+    if (connection->hung_up && timeout_ms > HUNG_UP_MS)
+        timeout_ms = HUNG_UP_MS;
+    connection->deadline_ns = timeout_ms == 0 ? 0 : clock_ns() + (uint64_t)timeout_ms * 1000000;
+}
+
 static void opened(struct net *net, struct MHD_Connection *mhd, void **socket_context)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -18,8 +27,9 @@ static void opened(struct net *net, struct MHD_Connection *mhd, void **socket_co
             .mhd = mhd,
             .fd = info->connect_fd,
             .generation = connection->generation + 1,
-            .deadline_ns = clock_ns() + (uint64_t)net->args.header_timeout_ms * 1000000,
         };
+        connection_limit(connection, net->args.header_timeout_ms);
+        watch_add(net, connection);
     }
     *socket_context = connection;
     pthread_mutex_unlock(&net->lock);
@@ -33,6 +43,7 @@ static void closed(struct net *net, struct connection *connection)
         return;
     pthread_mutex_lock(&net->lock);
     CHECK(connection->exchange == NULL);
+    watch_remove(net, connection);
     connection->mhd = NULL;
     connection->fd = -1;
     connection->deadline_ns = 0;
@@ -59,8 +70,10 @@ bool connection_attach(struct exchange *exchange)
     pthread_mutex_lock(&net->lock);
     net->exchange_count++;
     exchange->connection = connection;
-    if (connection != NULL)
+    if (connection != NULL) {
         connection->exchange = exchange;
+        exchange->gone = connection->hung_up;
+    }
     bool within = connection != NULL && net->open_connections <= net->args.connections_max;
     pthread_mutex_unlock(&net->lock);
     return within;
@@ -71,9 +84,8 @@ void connection_detach(struct exchange *exchange)
     struct net *net = exchange->net;
     pthread_mutex_lock(&net->lock);
     if (exchange->connection != NULL) {
-        watch_remove(exchange);
         exchange->connection->exchange = NULL;
-        exchange->connection->deadline_ns = clock_ns() + (uint64_t)net->args.header_timeout_ms * 1000000;
+        connection_limit(exchange->connection, net->args.header_timeout_ms);
     }
     pthread_mutex_unlock(&net->lock);
 }
@@ -83,7 +95,7 @@ void connection_set_deadline(struct exchange *exchange, uint32_t timeout_ms)
     if (exchange->connection == NULL)
         return;
     pthread_mutex_lock(&exchange->net->lock);
-    exchange->connection->deadline_ns = timeout_ms == 0 ? 0 : clock_ns() + (uint64_t)timeout_ms * 1000000;
+    connection_limit(exchange->connection, timeout_ms);
     pthread_mutex_unlock(&exchange->net->lock);
 }
 
@@ -94,7 +106,7 @@ bool exchange_suspend(struct exchange *exchange, bool stream)
     bool wait = !exchange->woken && !exchange->gone && !exchange->keepalive_due && !net->closing;
     exchange->woken = false;
     if (wait) {
-        watch_add(exchange);
+        exchange->waited = true;
         exchange->keepalive_at_ns = stream ? clock_ns() + (uint64_t)net->args.keepalive_ms * 1000000 : UINT64_MAX;
         exchange->suspended = true;
         MHD_suspend_connection(exchange->mhd);

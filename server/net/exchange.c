@@ -45,6 +45,30 @@ static uint32_t header_count(struct exchange *exchange, const char *name)
     return wanted.count;
 }
 
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+}
+
+static enum MHD_Result check_name(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    bool *good = context;
+    (void)kind;
+    (void)value;
+    for (; *name != '\0' && *good; name++)
+        *good = is_name_byte(*name);
+    return MHD_YES;
+}
+
+/* "Content-Length : 5" is a length for some readers and for others a header that they do not know. */
+static bool names_are_clear(struct exchange *exchange)
+{
+    bool good = true;
+    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, check_name, &good);
+    return good;
+}
+
 /* Where the body ends must be said once and clearly: two readings of it are how requests are smuggled. */
 static bool framing_is_clear(struct exchange *exchange)
 {
@@ -55,6 +79,8 @@ static bool framing_is_clear(struct exchange *exchange)
     else if (encoding != NULL &&
              (strcasecmp(encoding, "chunked") != 0 || header_count(exchange, "Transfer-Encoding") > 1))
         refuse(exchange, STATUS_UNSUPPORTED, "invalid_request", "Transfer-Encoding must be chunked");
+    else if (!names_are_clear(exchange))
+        refuse(exchange, STATUS_INVALID, "invalid_request", "a header's name has a character that names do not have");
     return !exchange->refused;
 }
 

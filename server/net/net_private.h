@@ -29,6 +29,8 @@ struct connection {
     uint32_t generation;       /* grows with each use: events of an earlier user are told apart */
     struct exchange *exchange; /* the request in progress */
     uint64_t deadline_ns;      /* the connection ends then; 0: never */
+    bool watched;              /* for its client's hang-up, which is seen once */
+    bool hung_up;
     struct connection *next_free;
 };
 
@@ -90,7 +92,7 @@ struct exchange {
     bool ended; /* no event will come any more */
     uint32_t http_status;
 
-    bool watched;
+    bool waited; /* it was suspended at least once: only the rest of its reply is of use */
     bool suspended;
     bool woken; /* something came since the last look */
     bool gone;  /* the client hung up */
@@ -105,7 +107,9 @@ void connection_notify(void *context, struct MHD_Connection *mhd, void **socket_
 /* Gives the exchange its connection. false: over the limit of connections. */
 bool connection_attach(struct exchange *exchange);
 void connection_detach(struct exchange *exchange);
-void connection_set_deadline(struct exchange *exchange, uint32_t timeout_ms); /* 0: none */
+/* 0: none. A client that has hung up gets little time, whatever is asked for. */
+void connection_set_deadline(struct exchange *exchange, uint32_t timeout_ms);
+void connection_limit(struct connection *connection, uint32_t timeout_ms); /* the same, under net->lock */
 /* Suspends until exchange_wake, a hang-up, a keepalive or the end. false: there is something to look at already. */
 bool exchange_suspend(struct exchange *exchange, bool stream);
 engine_wake exchange_wake;
@@ -117,8 +121,8 @@ bool net_is_closing(struct net *net);
 
 enum status watch_start(struct net *net, struct error *error);
 void watch_stop(struct net *net);
-void watch_add(struct exchange *exchange);    /* under net->lock */
-void watch_remove(struct exchange *exchange); /* under net->lock */
+void watch_add(struct net *net, struct connection *connection);    /* under net->lock */
+void watch_remove(struct net *net, struct connection *connection); /* under net->lock */
 void watch_wake(struct net *net);
 
 /* ---- exchange.c, stream.c, respond.c: a request's life ---- */

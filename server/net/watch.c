@@ -1,6 +1,6 @@
-/* The watcher thread. libmicrohttpd does not look at the socket of a suspended connection, so the hang-ups of waiting
- * clients are watched here: each socket once (one shot: a level would spin), under a number that cannot be mistaken for
- * that of a later connection in the same place. It also keeps time: deadlines, and keepalives of waiting streams. */
+/* The watcher thread. libmicrohttpd does not look at the socket of a suspended connection, and is not told of an end that
+ * came together with bytes, so the hang-ups of clients are watched here: each socket's once (one shot: a level would
+ * spin), under a number that cannot be mistaken for that of a later connection in the same place. It also keeps time: deadlines, and keepalives of waiting streams. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -23,24 +23,20 @@ static uint64_t id_of(const struct net *net, const struct connection *connection
     return (uint64_t)(connection - net->connections) << 32 | connection->generation;
 }
 
-void watch_add(struct exchange *exchange)
+void watch_add(struct net *net, struct connection *connection)
 {
-    struct net *net = exchange->net;
-    if (exchange->watched)
-        return;
     struct epoll_event event = {.events = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLONESHOT,
-                                .data.u64 = id_of(net, exchange->connection)};
-    if (epoll_ctl(net->epoll_fd, EPOLL_CTL_ADD, exchange->connection->fd, &event) == 0)
-        exchange->watched = true;
-    else
-        log_line(LOG_WARN, "hang-ups of request %s are not noticed: %s", exchange->id, strerror(errno));
+                                .data.u64 = id_of(net, connection)};
+    connection->watched = epoll_ctl(net->epoll_fd, EPOLL_CTL_ADD, connection->fd, &event) == 0;
+    if (!connection->watched)
+        log_line(LOG_WARN, "the hang-up of a client will not be noticed: %s", strerror(errno));
 }
 
-void watch_remove(struct exchange *exchange)
+void watch_remove(struct net *net, struct connection *connection)
 {
-    if (exchange->watched)
-        epoll_ctl(exchange->net->epoll_fd, EPOLL_CTL_DEL, exchange->connection->fd, NULL);
-    exchange->watched = false;
+    if (connection->watched)
+        epoll_ctl(net->epoll_fd, EPOLL_CTL_DEL, connection->fd, NULL);
+    connection->watched = false;
 }
 
 void watch_wake(struct net *net)
@@ -58,19 +54,24 @@ static void resume(struct exchange *exchange)
     MHD_resume_connection(exchange->mhd);
 }
 
-/* A connection blocked in a write has no other way to learn of it than its socket's end. */
+/* A connection blocked in a write has no other way to learn of it than its socket's end. Before that, what the client
+ * sent may still be read and answered at once; libmicrohttpd does not notice an end that came with the last bytes. */
 static void hung_up(struct net *net, uint64_t id)
 {
     uint32_t place = (uint32_t)(id >> 32);
     pthread_mutex_lock(&net->lock);
     struct connection *connection = &net->connections[place];
     struct exchange *exchange = connection->exchange;
-    if (connection->mhd != NULL && connection->generation == (uint32_t)id && exchange != NULL) {
-        exchange->gone = true;
-        if (exchange->suspended)
+    if (connection->mhd != NULL && connection->generation == (uint32_t)id) {
+        connection->hung_up = true;
+        if (exchange != NULL)
+            exchange->gone = true;
+        if (exchange != NULL && exchange->suspended)
             resume(exchange);
-        else
+        else if (exchange != NULL && exchange->waited)
             shutdown(connection->fd, SHUT_RDWR);
+        else
+            connection_limit(connection, UINT32_MAX);
     }
     pthread_mutex_unlock(&net->lock);
 }

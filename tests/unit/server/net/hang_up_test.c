@@ -77,6 +77,51 @@ START_TEST(a_client_that_does_not_read_is_dropped)
 }
 END_TEST
 
+/* Its place is another's again, long before the time that a slow client has. */
+START_TEST(a_client_that_goes_before_its_request_is_whole_leaves_no_place_taken)
+{
+    static const char *const parts[] = {
+        "",
+        "POST " CHAT " HTTP/1.1\r\nHost:",
+        "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n",
+        "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{",
+        "GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET /hea",
+    };
+    start_with((struct net_args){.connections_max = 2});
+    for (size_t i = 0; i < 10 * sizeof(parts) / sizeof(*parts); i++) {
+        struct http_client client = connect_here();
+        http_send(&client, parts[i % (sizeof(parts) / sizeof(*parts))]);
+        http_close(&client);
+    }
+    struct http_reply reply;
+    do { /* the test's own time is the limit */
+        struct http_client client = connect_here();
+        http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
+        reply = http_reply(&client, false);
+        http_reply_free(&reply);
+        http_close(&client);
+    } while (reply.status == 503);
+    ck_assert_uint_eq(reply.status, 400);
+    stop();
+}
+END_TEST
+
+START_TEST(a_half_closed_connection_still_gets_what_is_answered_at_once)
+{
+    start();
+    for (int i = 0; i < 50; i++) {
+        struct http_client client = connect_here();
+        http_send(&client, "GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+        shutdown(client.fd, SHUT_WR);
+        struct http_reply reply = http_reply(&client, false);
+        ck_assert_uint_eq(reply.status, 200);
+        http_reply_free(&reply);
+        http_close(&client);
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(a_hang_up_touches_no_other_request_of_the_same_place)
 {
     start();
@@ -154,6 +199,8 @@ Suite *suite(void)
     tcase_add_test(test_case, a_half_closed_connection_counts_as_gone);
     tcase_add_test(test_case, a_client_that_goes_while_it_does_not_read_ends_its_request);
     tcase_add_test(test_case, a_client_that_does_not_read_is_dropped);
+    tcase_add_test(test_case, a_client_that_goes_before_its_request_is_whole_leaves_no_place_taken);
+    tcase_add_test(test_case, a_half_closed_connection_still_gets_what_is_answered_at_once);
     tcase_add_test(test_case, a_hang_up_touches_no_other_request_of_the_same_place);
     tcase_add_test(test_case, many_streams_are_cut_at_random_and_nothing_stays);
     suite_add_tcase(hang_up_suite, test_case);

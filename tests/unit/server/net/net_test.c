@@ -237,6 +237,9 @@ START_TEST(a_body_whose_length_is_unclear_is_refused)
         "Content-Length: 2\r\nContent-Length: 3\r\n",
         "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: gzip\r\n",
+        "Transfer-Encoding : chunked\r\n",
+        "Content-Length\t: 2\r\n",
+        "Content-Length\x0b: 2\r\n",
     };
     start();
     for (size_t i = 0; i < sizeof(headers) / sizeof(*headers); i++) {
