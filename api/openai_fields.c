@@ -204,7 +204,7 @@ static const struct field rows[] = {
     ROW_FLOAT_ABOVE("top_p", sampling.top_p, 0, 1),
     ROW_PARSED("top_k", parse_top_k),
     ROW_FLOAT("min_p", sampling.min_p, 0, 1),
-    ROW_FLOAT_ABOVE("repetition_penalty", sampling.repetition_penalty, 0, 100),
+    ROW_FLOAT("repetition_penalty", sampling.repetition_penalty, 0.001, 100),
     ROW_FLOAT("presence_penalty", sampling.presence_penalty, -2, 2),
     ROW_FLOAT("frequency_penalty", sampling.frequency_penalty, -2, 2),
     ROW_PARSED("logit_bias", parse_logit_bias),

@@ -222,8 +222,12 @@ def tokenize_and_detokenize_take_both_shapes(server):
     assert body["prompt"] == body["content"] == text
     control = server.ok("/detokenize", {"tokens": [1]})["prompt"]
     assert 1 not in server.ok("/tokenize", {"prompt": control, "add_special_tokens": False})["tokens"]
-    pieces = server.ok("/tokenize", {"content": "a b", "with_pieces": True, "return_token_strs": True})
-    assert "".join(piece["piece"] for piece in pieces["tokens"]) == "a b" == "".join(pieces["token_strs"])
+    for body in ({"with_pieces": True}, {"return_token_strs": True}, {"with_pieces": True, "return_token_strs": True}):
+        reply = server.ok("/tokenize", {"content": "a b", **body})
+        if "with_pieces" in body:
+            assert "".join(piece["piece"] for piece in reply["tokens"]) == "a b", reply
+        strings = reply["token_strs"]
+        assert strings is None if "return_token_strs" not in body else "".join(strings) == "a b", reply
     request = chat("How many tokens is this?")
     count = server.ok("/tokenize", {"messages": request["messages"]})["count"]
     assert count == server.ok(CHAT, request)["usage"]["prompt_tokens"]
@@ -266,6 +270,7 @@ def bad_values_are_named(server):
         ("temperature", 2.5),
         ("temperature", "hot"),
         ("top_p", 0),
+        ("repetition_penalty", 1e-9),
         ("n", 0),
         ("max_tokens", -1),
         ("stop", [""]),
