@@ -220,7 +220,7 @@ JINJA_FILTER(jinja_filter_truncate)
     if (length < (int64_t)end_size || leeway < 0)
         return jinja_fail(run, "expected length >= %zu, got %lld", end_size, (long long)length);
     *out = value;
-    if (!jinja_length(run, value, &size) || (int64_t)size <= length + leeway)
+    if (!jinja_length(run, value, &size) || (int64_t)size - leeway <= length)
         return run->status == STATUS_OK;
     if (value.kind != JINJA_STRING)
         return jinja_fail(run, "truncate wants a str, not %s", jinja_type_name(value));

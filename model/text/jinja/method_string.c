@@ -35,14 +35,21 @@ static bool integer_at(struct call *call, int i, int64_t otherwise, int64_t *out
 
 /* ---- looking ---- */
 
-static size_t find_last(const char *text, size_t size, const char *needle, size_t needle_size)
+/* The last place of `needle` in the text, or JINJA_UNKNOWN. A long needle may be compared as a whole at every place:
+ * that costs steps. */
+static bool find_last(struct jinja_run *run, const char *text, size_t size, const struct jinja_string *needle,
+                      size_t *out)
 {
-    if (size < needle_size)
-        return JINJA_UNKNOWN;
-    for (size_t at = size - needle_size + 1; at-- > 0;)
-        if (memcmp(text + at, needle, needle_size) == 0)
-            return at;
-    return JINJA_UNKNOWN;
+    *out = JINJA_UNKNOWN;
+    if (size < needle->size)
+        return true;
+    for (size_t at = size - needle->size + 1; *out == JINJA_UNKNOWN && at-- > 0;) {
+        if (at % 64 == 0 && !jinja_step(run, needle->size / 64))
+            return false;
+        if (memcmp(text + at, needle->bytes, needle->size) == 0)
+            *out = at;
+    }
+    return true;
 }
 
 /* The window [start, end) of given[1] and given[2] in bytes; *valid false: start is beyond the end. */
@@ -76,9 +83,9 @@ static bool find_method(struct call *call, const char *name, struct jinja_value 
     struct jinja_string *needle = text_at(call, 0, "find");
     if (needle == NULL || !window(call, &from, &to, &valid) || !jinja_step(call->run, call->self->size / 16))
         return false;
-    if (valid && last)
-        at = find_last(call->bytes + from, to - from, needle->bytes, needle->size);
-    else if (valid)
+    if (valid && last && !find_last(call->run, call->bytes + from, to - from, needle, &at))
+        return false;
+    if (valid && !last)
         at = jinja_find_bytes(call->bytes + from, to - from, needle->bytes, needle->size, 0);
     if (at == JINJA_UNKNOWN && index)
         return jinja_fail(call->run, "substring not found");
@@ -198,8 +205,11 @@ static bool split_text(struct call *call, struct jinja_parts *parts, const struc
     if (separator->size == 0)
         return jinja_fail(call->run, "empty separator");
     while (limit < 0 || (int64_t)parts->count < limit) {
-        size_t found = from_right ? find_last(call->bytes, end, separator->bytes, separator->size)
-                                  : jinja_find_bytes(call->bytes, end, separator->bytes, separator->size, at);
+        size_t found;
+        if (!from_right)
+            found = jinja_find_bytes(call->bytes, end, separator->bytes, separator->size, at);
+        else if (!find_last(call->run, call->bytes, end, separator, &found))
+            return false;
         if (found == JINJA_UNKNOWN)
             break;
         if (!(from_right ? jinja_parts_add(parts, found + separator->size, end) : jinja_parts_add(parts, at, found)))
@@ -240,8 +250,11 @@ static bool partition_method(struct call *call, bool from_right, struct jinja_va
         return false;
     if (separator->size == 0)
         return jinja_fail(call->run, "empty separator");
-    size_t at = from_right ? find_last(call->bytes, size, separator->bytes, separator->size)
-                           : jinja_find_bytes(call->bytes, size, separator->bytes, separator->size, 0);
+    size_t at;
+    if (!from_right)
+        at = jinja_find_bytes(call->bytes, size, separator->bytes, separator->size, 0);
+    else if (!find_last(call->run, call->bytes, size, separator, &at))
+        return false;
     bool done;
     if (at == JINJA_UNKNOWN && from_right)
         done = jinja_parts_add(&parts, 0, 0) && jinja_parts_add(&parts, 0, 0) && jinja_parts_add(&parts, 0, size);
