@@ -12,7 +12,8 @@
 #include "kernels/base/thread.h"
 
 #define SPIN_NS 50000
-#define SPINS_PER_LOOK 32 /* between looks at the clock */
+#define SPINS_PER_LOOK 32   /* between looks at the clock */
+#define SPINS_PER_YIELD 512 /* tens of microseconds: a worker that is this late may wait for our processor */
 
 struct pool_worker {
     struct pool *pool;
@@ -162,8 +163,8 @@ void pool_run(struct pool *pool, pool_body *body, void *context)
     raise_generation(pool);
     body(context, 0);
     for (unsigned spins = 1; atomic_load_explicit(&pool->unfinished, memory_order_acquire) != 0; spins++) {
-        if (spins % 4096 == 0)
-            sched_yield(); /* more workers than processors */
+        if (spins % SPINS_PER_YIELD == 0)
+            sched_yield();
         else
             cpu_relax();
     }
