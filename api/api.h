@@ -179,6 +179,8 @@ void api_reply_keepalive(struct api_reply *reply, struct buffer *out);
 /* An error body in the endpoint's dialect (NULL endpoint: OpenAI's), and its HTTP status. */
 void api_error_body(const struct api_endpoint *endpoint, const struct error *error, struct buffer *out);
 uint32_t api_error_status(const struct error *error);
+/* The code in that body. */
+const char *api_error_code(const struct error *error);
 
 /* ---- endpoints: one file each, one table ---- */
 

@@ -54,6 +54,11 @@ uint32_t api_error_status(const struct error *error)
     return find_status(error->status)->http;
 }
 
+const char *api_error_code(const struct error *error)
+{
+    return error->code[0] != '\0' ? error->code : find_status(error->status)->code;
+}
+
 static const char *error_type(uint32_t http)
 {
     return http == 408   ? "timeout_error"
@@ -83,7 +88,7 @@ void openai_error_write(const struct error *error, struct buffer *out)
     json_key(&writer, "param");
     write_or_null(&writer, error->field);
     json_key(&writer, "code");
-    write_or_null(&writer, error->code[0] != '\0' ? error->code : find_status(error->status)->code);
+    json_string(&writer, api_error_code(error));
     json_object_end(&writer);
     json_object_end(&writer);
 }

@@ -3,11 +3,11 @@
  *     engine_open -> the loop thread and the prepare thread run
  *     engine_submit(call) -> a request handle; prepare renders and tokenizes it, checks that it can ever fit, queues it
  *     engine_request_take: its events, in order (api.h), after `wake` was called; ends with END or ERROR
- *     engine_request_release: done with it, at any time; a request that has not ended is cancelled by it
+ *     engine_request_release: done with it, at any time; a request that has not ended is ended: its reader has gone
  *     engine_close: everything still running ends with an ERROR event
  *
- * Handles may be used from any thread, each by one thread at a time; engine_request_cancel by any thread at any time
- * before the release. `wake` is called from the engine's, a prepare or the closing thread whenever events were added to
+ * Handles may be used from any thread, each by one thread at a time; engine_request_cancel and _stop by any thread at
+ * any time before the release. `wake` is called from the engine's, a prepare or the closing thread whenever events were added to
  * a mailbox that was empty; it must not block nor call the engine back. engine_request_release waits for a `wake` that
  * is under way, so it must not be called with a lock held that `wake` takes; take and cancel may be. Handles may
  * outlive engine_close.
@@ -61,6 +61,8 @@ const struct api_call *engine_request_call(const struct engine_request *request)
 bool engine_request_take(struct engine_request *request, struct api_event *event);
 /* Asks for an early end; an ERROR event with STATUS_CANCELLED follows. Blocks and slots are free within a step. */
 void engine_request_cancel(struct engine_request *request);
+/* The same because the server stops: so says the log. */
+void engine_request_stop(struct engine_request *request);
 /* After it returns `wake` is not called any more. */
 void engine_request_release(struct engine_request *request);
 

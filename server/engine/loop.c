@@ -115,9 +115,9 @@ static void drop_unprepared(struct loop *loop)
     pthread_mutex_unlock(&engine->lock);
 
     struct error error;
-    error_set(&error, STATUS_CANCELLED, "the request was cancelled");
     while ((request = request_queue_pop(&dropped)) != NULL) {
         engine_waits_no_more(engine, request);
+        request_cancel_error(request, &error);
         request_end(request, &error);
         request_let_go(request);
     }
@@ -126,10 +126,10 @@ static void drop_unprepared(struct loop *loop)
 static void drop_cancelled(struct loop *loop)
 {
     struct error error;
-    error_set(&error, STATUS_CANCELLED, "the request was cancelled");
     struct sequence *sequence = loop->oldest;
     while (sequence != NULL) {
         if (request_cancelled(sequence->request)) {
+            request_cancel_error(sequence->request, &error);
             loop_end_request(loop, sequence->request, &error);
             sequence = loop->oldest; /* its neighbours may have gone with it */
         } else {

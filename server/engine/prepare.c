@@ -136,6 +136,7 @@ static enum status draw_seed(struct engine_request *request, struct error *error
 {
     const struct api_sampling *sampling = &request->call->sampling;
     if (sampling->has_seed) {
+        request->has_seed = true;
         request->seed = sampling->seed;
         return STATUS_OK;
     }
@@ -143,6 +144,8 @@ static enum status draw_seed(struct engine_request *request, struct error *error
         if (errno != EINTR)
             return error_set(error, STATUS_IO, "the system gives no random numbers: %s", strerror(errno));
     }
+    request->has_seed = true;
+    request->seed >>= 1; /* a client can send it again: seeds on the wire are signed */
     return STATUS_OK;
 }
 
@@ -224,7 +227,7 @@ static enum status prepare_generation(struct prepare *prepare, struct engine_req
 static enum status work(struct prepare *prepare, struct engine_request *request, struct error *error)
 {
     if (request_cancelled(request))
-        return error_set(error, STATUS_CANCELLED, "the request was cancelled");
+        return request_cancel_error(request, error);
     enum status status;
     switch (request->call->kind) {
     case API_TOKENIZE:
@@ -240,14 +243,34 @@ static enum status work(struct prepare *prepare, struct engine_request *request,
     if (status != STATUS_OK && error->field[0] == '\0' && status == STATUS_INVALID)
         memcpy(error->field, prompt_field(request->call), strlen(prompt_field(request->call)) + 1);
     if (status == STATUS_OK && request_cancelled(request))
-        return error_set(error, STATUS_CANCELLED, "the request was cancelled");
+        return request_cancel_error(request, error);
+    return status;
+}
+
+static enum status post_accepted(struct engine_request *request, struct error *error)
+{
+    struct api_event event = {.type = API_EVENT_ACCEPTED, .usage = request->usage};
+    struct api_token *tokens = NULL;
+    enum status status = STATUS_OK;
+    if (request->call->return_token_ids) {
+        tokens = calloc((size_t)request->prompt_count + 1, sizeof(*tokens));
+        for (uint32_t i = 0; tokens != NULL && i < request->prompt_count; i++)
+            tokens[i].id = request->sequences[0].ids[i];
+        event.tokens = tokens;
+        event.token_count = request->prompt_count;
+        if (tokens == NULL || !mailbox_enlarge(&request->mailbox, &event))
+            status = error_no_memory(error, "the prompt's tokens");
+    }
+    if (status == STATUS_OK) {
+        request->accepted = true;
+        request_post(request, &event);
+    }
+    free(tokens);
     return status;
 }
 
 static void hand_over(struct engine *engine, struct engine_request *request)
 {
-    struct api_event event = {.type = API_EVENT_ACCEPTED, .usage = request->usage};
-    request_post(request, &event);
     pthread_mutex_lock(&engine->lock);
     request_queue_push(&engine->arrivals, request);
     pthread_cond_signal(&engine->loop_wake);
@@ -261,6 +284,8 @@ static void handle(struct prepare *prepare, struct engine_request *request)
     enum status status = work(prepare, request, &error);
     arena_reset(&prepare->arena);
     bool generates = request->call->kind != API_TOKENIZE && request->call->kind != API_DETOKENIZE;
+    if (status == STATUS_OK && generates)
+        status = post_accepted(request, &error);
     if (status == STATUS_OK && generates) {
         hand_over(engine, request);
         return;

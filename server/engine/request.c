@@ -1,9 +1,9 @@
 /* The handle's side of a request, and the way events take to it. */
 #include "server/engine/request.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/base/log.h"
 #include "kernels/base/size.h"
@@ -96,7 +96,18 @@ void request_let_go(struct engine_request *request)
 
 bool request_cancelled(struct engine_request *request)
 {
-    return atomic_load(&request->cancelled);
+    return atomic_load(&request->cancel) != REQUEST_GOES_ON;
+}
+
+enum status request_cancel_error(struct engine_request *request, struct error *error)
+{
+    static const char *const reasons[] = {
+        [REQUEST_GOES_ON] = "the request was cancelled",
+        [REQUEST_CANCELLED] = "the request was cancelled",
+        [REQUEST_DISCONNECTED] = "the client has gone",
+        [REQUEST_STOPPED] = "the server is stopping",
+    };
+    return error_set(error, STATUS_CANCELLED, "%s", reasons[atomic_load(&request->cancel)]);
 }
 
 /* ---- events ---- */
@@ -120,9 +131,29 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
 
 static const char *outcome_name(const struct engine_request *request, const struct error *error)
 {
-    if (error != NULL)
-        return status_name(error->status);
-    return request->last_reason == API_STOP_LENGTH ? "length" : "stop";
+    if (error == NULL)
+        return request->last_reason == API_STOP_LENGTH ? "length" : "stop";
+    if (strcmp(error->code, "draining") == 0)
+        return "stopped";
+    if (error->status != STATUS_CANCELLED)
+        return "failed";
+    switch (atomic_load(&request->cancel)) {
+    case REQUEST_CANCELLED:
+        return "cancelled";
+    case REQUEST_DISCONNECTED:
+        return "disconnected";
+    case REQUEST_STOPPED:
+        return "stopped";
+    default:
+        return "slow_reader";
+    }
+}
+
+/* Without its seed a request that draws cannot be repeated: one that the client does not know is told. */
+static bool tells_seed(const struct engine_request *request)
+{
+    const struct api_sampling *sampling = &request->call->sampling;
+    return request->has_seed && (log_enabled(LOG_DEBUG) || (!sampling->has_seed && sampling->temperature > 0));
 }
 
 static void write_log(const struct engine_request *request, const struct error *error)
@@ -133,9 +164,7 @@ static void write_log(const struct engine_request *request, const struct error *
     double decode_ms = milliseconds(first, now);
     uint32_t generated = request->usage.completion_tokens;
     uint32_t decoded = generated > request->choices ? generated - request->choices : 0; /* after the first ones */
-    char seed[24];
-    snprintf(seed, sizeof(seed), "%" PRIu64, request->seed);
-    struct log_field fields[] = {
+    struct log_field fields[12] = {
         log_text("id", request->id),
         log_text("finish", outcome_name(request, error)),
         log_integer("prompt", request->usage.prompt_tokens),
@@ -146,10 +175,13 @@ static void write_log(const struct engine_request *request, const struct error *
         log_number("prefill_ms", milliseconds(started, first)),
         log_number("decode_ms", decode_ms),
         log_number("tokens_per_s", decode_ms > 0 ? decoded * 1e3 / decode_ms : 0),
-        log_text(error == NULL ? "seed" : "error", error == NULL ? seed : error->text),
     };
-    size_t count = sizeof(fields) / sizeof(fields[0]);
-    log_event(LOG_INFO, "request", fields, error == NULL && !log_enabled(LOG_DEBUG) ? count - 1 : count);
+    size_t count = 10;
+    if (tells_seed(request))
+        fields[count++] = log_integer("seed", (int64_t)request->seed); /* as a client gives it */
+    if (error != NULL)
+        fields[count++] = log_text("error", error->text);
+    log_event(LOG_INFO, "request", fields, count);
 }
 
 void request_end(struct engine_request *request, const struct error *error)
@@ -160,7 +192,8 @@ void request_end(struct engine_request *request, const struct error *error)
         event.error = *error;
     }
     enum api_kind kind = request->call->kind;
-    if (kind == API_CHAT || kind == API_COMPLETION)
+    bool refused = error != NULL && error->status != STATUS_CANCELLED && !request->accepted;
+    if ((kind == API_CHAT || kind == API_COMPLETION) && !refused)
         write_log(request, error);
     atomic_store(&request->ended, true);
     request_post(request, &event);
@@ -178,15 +211,26 @@ bool engine_request_take(struct engine_request *request, struct api_event *event
     return mailbox_take(&request->mailbox, event);
 }
 
+static void cancel(struct engine_request *request, enum request_cancel reason)
+{
+    unsigned goes_on = REQUEST_GOES_ON;
+    if (atomic_compare_exchange_strong(&request->cancel, &goes_on, reason) && !atomic_load(&request->ended))
+        engine_notice_cancel(request->engine, request);
+}
+
 void engine_request_cancel(struct engine_request *request)
 {
-    if (!atomic_exchange(&request->cancelled, true) && !atomic_load(&request->ended))
-        engine_notice_cancel(request->engine, request);
+    cancel(request, REQUEST_CANCELLED);
+}
+
+void engine_request_stop(struct engine_request *request)
+{
+    cancel(request, REQUEST_STOPPED);
 }
 
 void engine_request_release(struct engine_request *request)
 {
-    engine_request_cancel(request);
+    cancel(request, REQUEST_DISCONNECTED);
     pthread_mutex_lock(&request->wake_lock);
     request->wake = NULL;
     pthread_mutex_unlock(&request->wake_lock);

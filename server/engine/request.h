@@ -12,14 +12,17 @@
 #include "server/engine/mailbox.h"
 #include "server/engine/sequence.h"
 
+/* Who wants it to end early; the first one counts. */
+enum request_cancel { REQUEST_GOES_ON, REQUEST_CANCELLED, REQUEST_DISCONNECTED, REQUEST_STOPPED };
+
 struct engine_request {
     struct engine *engine;
     struct api_call *call;
     char id[72];
     struct mailbox mailbox;
     atomic_uint holders;
-    atomic_bool cancelled;
-    atomic_bool ended; /* its last event was posted */
+    atomic_uint cancel; /* enum request_cancel */
+    atomic_bool ended;  /* its last event was posted */
 
     pthread_mutex_t wake_lock; /* wake, wake_context; held while wake runs, never by take or cancel */
     engine_wake *wake;         /* NULL: released */
@@ -37,9 +40,11 @@ struct engine_request {
     struct sequence *sequences; /* (choices) */
     uint32_t prompt_count;
     uint32_t tokens_max;
+    bool has_seed; /* given or drawn */
     uint64_t seed;
 
     /* The engine thread's; before the request arrives there, the prepare thread's. */
+    bool accepted;
     bool started;
     uint32_t choices_ended;
     enum api_stop_reason last_reason;
@@ -65,13 +70,16 @@ enum status request_open(struct engine *engine, struct api_call *call, const cha
 void request_let_go(struct engine_request *request);
 
 bool request_cancelled(struct engine_request *request);
+/* What one that was cancelled ends with. */
+enum status request_cancel_error(struct engine_request *request, struct error *error);
 /* Whether drawn ids go out with the text. */
 bool request_wants_tokens(const struct engine_request *request);
 
 /* Puts an event into the mailbox and wakes the reader. False: the reader is too far behind. */
 bool request_post(struct engine_request *request, const struct api_event *event);
 
-/* The last event: END when `error` is NULL. Writes the log line. The engine's hold is still to be let go. */
+/* The last event: END when `error` is NULL. Writes the log line, unless the request was refused: the reader knows
+ * better how it came and what was answered. The engine's hold is still to be let go. */
 void request_end(struct engine_request *request, const struct error *error);
 
 #endif

@@ -162,7 +162,10 @@ static enum MHD_Result receive(struct exchange *exchange, const char *bytes, siz
         buffer_free(&exchange->body);
     }
     exchange->discarded += size;
-    return exchange->discarded / DISCARD_FACTOR <= exchange->net->args.body_max ? MHD_YES : MHD_NO;
+    if (exchange->discarded / DISCARD_FACTOR <= exchange->net->args.body_max)
+        return MHD_YES;
+    respond_log_refusal(exchange, &exchange->error);
+    return MHD_NO;
 }
 
 /* ---- answers ---- */
@@ -208,6 +211,7 @@ static enum MHD_Result fail_stopping(struct exchange *exchange)
 {
     exchange->must_close = true;
     refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
+    engine_request_stop(exchange->request);
     return fail(exchange, &exchange->error);
 }
 

@@ -138,6 +138,8 @@ enum MHD_Result stream_begin(struct exchange *exchange);
 /* Queues a whole reply; takes the bytes of `body`. */
 enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body);
 enum MHD_Result respond_error(struct exchange *exchange, const struct error *error);
+/* The line of a request that is not served; respond_error writes it too. */
+void respond_log_refusal(const struct exchange *exchange, const struct error *error);
 enum MHD_Result respond_options(struct exchange *exchange);
 /* Headers that every reply has. */
 void respond_add_headers(const struct exchange *exchange, struct MHD_Response *response);

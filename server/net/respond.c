@@ -1,4 +1,5 @@
 /* Whole replies and their headers. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,6 +7,7 @@
 #include "server/net/net_private.h"
 
 #define EXPOSED "x-request-id, request-id, retry-after"
+#define LOGGED_PATH_BYTES 256
 
 /* A browser shows a reply to its page only if that page's origin is allowed by name. */
 static void add_cors(const struct exchange *exchange, struct MHD_Response *response)
@@ -56,11 +58,13 @@ static uint32_t replace_failed(struct exchange *exchange, uint32_t http_status, 
     buffer_free(body);
     error_no_memory(&error, "the reply");
     api_error_body(exchange->endpoint, &error, body);
+    buffer_byte(body, '\n');
     return api_error_status(&error);
 }
 
 enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body)
 {
+    buffer_byte(body, '\n'); /* a terminal's prompt begins on a line of its own */
     http_status = replace_failed(exchange, http_status, body);
     struct MHD_Response *response =
         body->failed ? NULL : MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_FREE);
@@ -76,10 +80,24 @@ enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct 
     return queue(exchange, http_status, response);
 }
 
+/* What a client did wrong is its own affair; that work is turned away is the operator's. */
+void respond_log_refusal(const struct exchange *exchange, const struct error *error)
+{
+    uint32_t http_status = api_error_status(error);
+    char path[LOGGED_PATH_BYTES];
+    snprintf(path, sizeof(path), "%s", exchange->path.data == NULL ? "" : exchange->path.data);
+    log_event(http_status == 429 || http_status >= 500 ? LOG_WARN : LOG_INFO, "refused",
+              (struct log_field[]){log_text("id", exchange->id), log_text("method", exchange->method),
+                                   log_text("path", path), log_integer("status", http_status),
+                                   log_text("code", api_error_code(error)), log_text("message", error->text)},
+              6);
+}
+
 enum MHD_Result respond_error(struct exchange *exchange, const struct error *error)
 {
     struct buffer body = {0};
     api_error_body(exchange->endpoint, error, &body);
+    respond_log_refusal(exchange, error);
     return respond(exchange, api_error_status(error), &body);
 }
 

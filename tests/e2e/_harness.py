@@ -81,8 +81,8 @@ class Server:
                 raise RuntimeError("the server is not healthy")
 
     def read_log(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")
+        size = os.fstat(self.log.fileno()).st_size
+        return os.pread(self.log.fileno(), size, 0).decode(errors="replace")  # its offset is the server's
 
     def stop(self):
         """Ends it as an operator would; returns its exit status."""

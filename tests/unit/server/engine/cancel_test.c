@@ -75,9 +75,27 @@ START_TEST(a_cancel_between_preparing_and_arriving_is_not_lost)
     } while (event.type != API_EVENT_END && event.type != API_EVENT_ERROR);
     ck_assert_int_eq(event.type, API_EVENT_ERROR);
     ck_assert_int_eq(event.error.status, STATUS_CANCELLED);
+    ck_assert_str_eq(event.error.text, "the request was cancelled");
     ck_assert_uint_eq(engine_status(bed.engine).generated_tokens, 3);
     engine_request_release(request);
     bed_release(late.other);
+}
+END_TEST
+
+START_TEST(one_that_the_stopping_server_ends_is_told_so)
+{
+    int32_t ids[10];
+    bed_open(&bed, &(struct bed_args){0});
+    bed_prompt(1, ids, 10);
+    struct bed_reply *reply = bed_submit(&bed, bed_call(ids, 10, 1500));
+    while (!reply->started)
+        bed_next(reply);
+    engine_request_stop(reply->request);
+    engine_request_cancel(reply->request);
+    bed_finish(reply);
+    ck_assert_int_eq(reply->error.status, STATUS_CANCELLED);
+    ck_assert_str_eq(reply->error.text, "the server is stopping");
+    bed_release(reply);
 }
 END_TEST
 
@@ -219,6 +237,7 @@ Suite *suite(void)
     TCase *tests = tcase_create("cancel");
     tcase_add_checked_fixture(tests, NULL, teardown);
     tcase_add_test(tests, a_cancel_between_preparing_and_arriving_is_not_lost);
+    tcase_add_test(tests, one_that_the_stopping_server_ends_is_told_so);
     tcase_add_test(tests, cancels_at_any_point_leave_nothing_and_harm_nobody);
     tcase_add_test(tests, a_long_step_that_is_ended_early_harms_nobody);
     tcase_add_test(tests, five_hundred_requests_return_to_the_baseline);

@@ -122,6 +122,11 @@ void engine_request_cancel(struct engine_request *request)
     (void)request;
 }
 
+void engine_request_stop(struct engine_request *request)
+{
+    (void)request;
+}
+
 void engine_request_release(struct engine_request *request)
 {
     struct engine *engine = request->engine;
