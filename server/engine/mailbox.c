@@ -86,15 +86,15 @@ static size_t record_bytes(const struct api_event *event)
 
 bool mailbox_enlarge(struct mailbox *mailbox, const struct api_event *event)
 {
-    size_t text_max = record_bytes(event);
+    size_t text_max;
     pthread_mutex_lock(&mailbox->lock);
     struct mailbox_side *side = &mailbox->filling, larger;
     CHECK(side->size == 0);
-    bool fits = text_max <= side->text_max;
-    if (!fits && side_open(&larger, text_max, side->capacity - side->text_max)) {
+    bool fits = size_add(side->text_max, record_bytes(event), &text_max) &&
+                side_open(&larger, text_max, side->capacity - side->text_max);
+    if (fits) {
         free(side->data);
         *side = larger;
-        fits = true;
     }
     pthread_mutex_unlock(&mailbox->lock);
     return fits;

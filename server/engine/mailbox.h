@@ -40,7 +40,7 @@ enum mailbox_outcome {
 enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error);
 void mailbox_close(struct mailbox *mailbox);
 
-/* Makes room for one event of this size. Only before anything was put; false: no memory. */
+/* Makes room for one event of this size besides. Only before anything was put; false: no memory. */
 bool mailbox_enlarge(struct mailbox *mailbox, const struct api_event *event);
 enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event *event);
 bool mailbox_take(struct mailbox *mailbox, struct api_event *event);

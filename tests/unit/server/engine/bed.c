@@ -213,6 +213,14 @@ static void take_tokens(struct bed_choice *choice, const struct api_event *event
     }
 }
 
+static void take_prompt(struct bed_reply *reply, const struct api_event *event)
+{
+    reply->prompt = calloc((size_t)event->token_count + 1, sizeof(*reply->prompt));
+    reply->prompt_count = event->token_count;
+    for (uint32_t i = 0; i < event->token_count; i++)
+        reply->prompt[i] = event->tokens[i].id;
+}
+
 static void take_event(struct bed_reply *reply, const struct api_event *event)
 {
     struct bed_choice *choice = &reply->choices[event->choice % BED_CHOICES_MAX];
@@ -222,6 +230,7 @@ static void take_event(struct bed_reply *reply, const struct api_event *event)
     case API_EVENT_ACCEPTED:
         ck_assert(!reply->accepted && event->usage.prompt_tokens > 0);
         reply->accepted = true;
+        take_prompt(reply, event);
         break;
     case API_EVENT_STARTED:
         ck_assert(reply->accepted && !reply->started);
@@ -280,6 +289,7 @@ void bed_release(struct bed_reply *reply)
     pthread_cond_destroy(&reply->woken);
     for (uint32_t i = 0; i < BED_CHOICES_MAX; i++)
         buffer_free(&reply->choices[i].text);
+    free(reply->prompt);
     free(reply);
 }
 

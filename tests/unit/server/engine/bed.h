@@ -57,6 +57,8 @@ struct bed_reply {
     uint32_t wakes;
     uint32_t events;
     bool accepted;
+    int32_t *prompt; /* (prompt_count), of ACCEPTED; owned */
+    uint32_t prompt_count;
     bool started;
     bool ended;
     bool failed;

@@ -25,6 +25,39 @@ static struct bed_reply *run_alone(const int32_t *ids, uint32_t count, uint32_t 
     return bed_run(&reference, bed_call(ids, count, max_tokens));
 }
 
+START_TEST(accepted_brings_the_prompts_ids_when_they_were_asked_for)
+{
+    static int32_t ids[1900];
+    bed_open(&bed, &(struct bed_args){0});
+    bed_prompt(1, ids, 1900);
+    struct bed_reply *asked = run(ids, 1900, 100);
+    ck_assert_uint_eq(asked->prompt_count, 1900);
+    ck_assert(memcmp(asked->prompt, ids, sizeof(ids)) == 0);
+    struct api_call *call = bed_call(ids, 1900, 1);
+    call->return_token_ids = false;
+    struct bed_reply *other = bed_run(&bed, call);
+    ck_assert_uint_eq(other->prompt_count, 0);
+    bed_release(asked);
+    bed_release(other);
+}
+END_TEST
+
+/* A reader that begins to read at the end finds the prompt's ids and the whole text. */
+START_TEST(the_prompts_ids_take_no_room_from_the_text)
+{
+    static int32_t ids[1900];
+    bed_open(&bed, &(struct bed_args){0});
+    bed_prompt(1, ids, 1900);
+    struct bed_reply *reply = bed_submit(&bed, bed_call(ids, 1900, 100));
+    bed_expect_baseline(&bed);
+    bed_finish(reply);
+    ck_assert_msg(!reply->failed, "%s", reply->error.text);
+    ck_assert_uint_eq(reply->prompt_count, 1900);
+    ck_assert_uint_eq(reply->choices[0].count, 100);
+    bed_release(reply);
+}
+END_TEST
+
 /* ---- the cache, seen from outside ---- */
 
 START_TEST(the_same_prompt_again_computes_one_token)
@@ -421,6 +454,8 @@ Suite *suite(void)
     Suite *suite = suite_create("server/engine");
     TCase *tests = tcase_create("engine");
     tcase_add_checked_fixture(tests, NULL, teardown);
+    tcase_add_test(tests, accepted_brings_the_prompts_ids_when_they_were_asked_for);
+    tcase_add_test(tests, the_prompts_ids_take_no_room_from_the_text);
     tcase_add_test(tests, the_same_prompt_again_computes_one_token);
     tcase_add_test(tests, prompts_of_every_length_are_found_again);
     tcase_add_test(tests, own_output_is_reused_in_the_next_turn);
