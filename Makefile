@@ -39,7 +39,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-PACKAGES := libmicrohttpd libcjson libxxhash libpcre2-8 libutf8proc yaml-0.1
+PACKAGES := libmicrohttpd libcjson libxxhash libpcre2-8 libutf8proc yaml-0.1 libedit
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lpthread -lm
 TEST_LIBS := $(shell pkg-config --libs check 2>/dev/null)

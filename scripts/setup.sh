@@ -7,7 +7,7 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 
 build_packages="gcc libc6-dev make pkgconf libmicrohttpd-dev libcjson-dev libxxhash-dev libpcre2-dev libutf8proc-dev
-    libyaml-dev"
+    libyaml-dev libedit-dev"
 model_packages="python3-minimal python3-pip ca-certificates"
 test_packages="check binutils clang-format-14"
 
