@@ -16,17 +16,46 @@ static void verify(const struct cache *cache)
     cache_verify(cache);
 }
 
+/* A page that was never written to shows what it is, and it may be memory that nobody has touched: thousands of them
+ * would hold the engine up for half a second. */
 static void poison(void *context, uint32_t page)
 {
-    model_kv_poison(context, page);
+    struct loop *loop = context;
+    if (loop->page_written[page])
+        model_kv_poison(loop->model, page);
+    loop->page_written[page] = false;
 }
 #define PAGE_FREED poison
+
+static enum status open_written(struct loop *loop, struct error *error)
+{
+    loop->page_written = calloc(model_kv_pages(loop->model), sizeof(*loop->page_written));
+    return loop->page_written == NULL ? error_no_memory(error, "the engine's pages") : STATUS_OK;
+}
+
+void loop_note_written(struct loop *loop, uint32_t page)
+{
+    loop->page_written[page] = true;
+}
 #else
 static void verify(const struct cache *cache)
 {
     (void)cache;
 }
 #define PAGE_FREED NULL
+
+static enum status open_written(struct loop *loop, struct error *error)
+{
+    (void)loop;
+    (void)error;
+    return STATUS_OK;
+}
+
+void loop_note_written(struct loop *loop, uint32_t page)
+{
+    (void)loop;
+    (void)page;
+}
 #endif
 
 /* ---- the list ---- */
@@ -191,6 +220,7 @@ static void release(struct loop *loop)
     free(loop->planned);
     free(loop->views);
     free(loop->decisions);
+    free(loop->page_written);
     free(loop);
 }
 
@@ -205,7 +235,7 @@ static enum status open_cache(struct loop *loop, struct error *error)
         .enabled = engine->args.prefix_cache,
         .key_bits = engine->args.cache_key_bits,
         .page_freed = PAGE_FREED,
-        .page_freed_context = loop->model,
+        .page_freed_context = loop,
     };
     struct kv_identity identity = identity_of(loop->model, engine->args.activations);
     loop->root = block_key_root(&identity, "", 0, 0);
@@ -236,6 +266,8 @@ static enum status open_parts(struct loop *loop, struct error *error)
     if (loop->planned == NULL || loop->views == NULL || loop->decisions == NULL)
         return error_no_memory(error, "the engine's plan");
     if (step_batch_open(args->sequences_max, &loop->batch, error) != STATUS_OK)
+        return error->status;
+    if (open_written(loop, error) != STATUS_OK)
         return error->status;
     return open_cache(loop, error);
 }

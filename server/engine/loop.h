@@ -40,8 +40,9 @@ struct loop {
     struct api_token tokens[SAMPLE_LOGPROBS_MAX]; /* of one event: the drawn one, then the others */
     double rows_per_ms;                           /* measured with prompts in the step; 0: not yet */
     double decode_ms;                             /* a step without prompts; 0: not yet */
-    bool abandoned_last;                          /* the last step was ended early: the next one is not */
+    double lost_ms; /* others' time in steps ended early, less what whole steps since then took */
     struct engine_status status;
+    bool *page_written; /* (pages), since it was last free; checked builds only */
 };
 
 enum status loop_open(struct engine *engine, struct loop **out, struct error *error);
@@ -50,6 +51,8 @@ void loop_close(struct loop *loop); /* waits for the thread; every request left 
 /* For the files of the engine thread. */
 void loop_insert(struct loop *loop, struct sequence *sequence, struct sequence *after); /* NULL: as the youngest */
 void loop_publish(struct loop *loop);
+/* KV of this page is about to be written: it is to be poisoned when it is free again. */
+void loop_note_written(struct loop *loop, uint32_t page);
 /* Ends a request, all its choices: END, or ERROR when `error` is not NULL. It is let go after the step. */
 void loop_end_request(struct loop *loop, struct engine_request *request, const struct error *error);
 /* One choice is over: its lease ends, it leaves the list. */

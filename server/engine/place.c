@@ -47,8 +47,10 @@ void place_look_again(struct loop *loop)
 
 static void carry_out_copy(struct loop *loop, const struct cache_copy *copy)
 {
-    for (uint32_t group = 0; copy->tokens > 0 && group < loop->groups; group++)
+    for (uint32_t group = 0; copy->tokens > 0 && group < loop->groups; group++) {
+        loop_note_written(loop, copy->to[group]);
         model_kv_copy(loop->model, group, copy->from[group], copy->to[group], copy->tokens);
+    }
 }
 
 /* Without a page for the copied rows, whole blocks alone can still be had: the copy's source may then be evicted. */

@@ -4,8 +4,8 @@
 
 #include "kernels/base/check.h"
 
-/* Blocks to prefill while nobody knows how fast this machine is. */
-#define FIRST_BLOCKS 4
+/* Prompt rows of a step while nobody knows how fast this machine is. */
+#define FIRST_ROWS 64
 
 struct plan {
     const struct scheduler_limits *limits;
@@ -78,7 +78,7 @@ static uint32_t prefill_budget(const struct plan *plan)
     if (limits->step_ms != 0) {
         double fits = plan->state->rows_per_ms > 0
                           ? (limits->step_ms - plan->state->decode_ms) * plan->state->rows_per_ms
-                          : (double)FIRST_BLOCKS * limits->block_tokens;
+                          : FIRST_ROWS;
         uint32_t rows = fits >= budget ? budget : fits > 0 ? (uint32_t)fits : 0;
         uint32_t minimum = least(limits->block_tokens, limits->prefill_chunk);
         budget = rows > minimum ? rows : minimum;

@@ -8,6 +8,9 @@
 
 /* A step that is expected to be over sooner is not worth ending early. */
 #define ABANDON_MS 50.0
+/* No step is ended early while so much has been lost: at least half of the time goes to steps that count, however
+ * many clients come and go. */
+#define LOST_MS_MAX 400.0
 /* Weight of the newest step in the measured speeds. */
 #define SPEED_WEIGHT 0.25
 
@@ -120,6 +123,19 @@ static void fill_batch(struct loop *loop)
     }
 }
 
+static void note_written(struct loop *loop)
+{
+    const uint32_t block = loop->limits.block_tokens;
+    for (uint32_t i = 0; i < loop->batch.count; i++) {
+        const struct batch_sequence *run = &loop->batch.sequences[i];
+        uint32_t last = (run->position + run->count - 1) / block;
+        for (uint32_t index = run->position / block; index <= last; index++) {
+            for (uint32_t group = 0; group < loop->groups; group++)
+                loop_note_written(loop, run->pages[group][index]);
+        }
+    }
+}
+
 /* ---- run ---- */
 
 static double expected_ms(const struct loop *loop)
@@ -138,7 +154,7 @@ static bool begin_step(struct loop *loop)
         loop->batch.entries[i].sequence->request->in_step = true;
     atomic_store(&engine->abandon, false);
     engine->step_running = begun;
-    engine->step_abandonable = !loop->abandoned_last && expected_ms(loop) >= ABANDON_MS;
+    engine->step_abandonable = loop->lost_ms < LOST_MS_MAX && expected_ms(loop) >= ABANDON_MS;
     pthread_mutex_unlock(&engine->lock);
     return begun;
 }
@@ -151,6 +167,15 @@ static void end_step(struct loop *loop)
     for (uint32_t i = 0; i < loop->batch.count; i++)
         loop->batch.entries[i].sequence->request->in_step = false;
     pthread_mutex_unlock(&engine->lock);
+}
+
+/* Whether the step computed rows of a request that goes on. */
+static bool is_shared(const struct loop *loop)
+{
+    bool shared = false;
+    for (uint32_t i = 0; i < loop->batch.count; i++)
+        shared = shared || !request_cancelled(loop->batch.entries[i].sequence->request);
+    return shared;
 }
 
 static void mix(double *average, double value)
@@ -348,6 +373,7 @@ void step_run(struct loop *loop)
     }
     if (!begin_step(loop))
         return;
+    note_written(loop);
     struct batch batch = {
         .sequences = loop->batch.sequences,
         .sequence_count = loop->batch.count,
@@ -357,16 +383,19 @@ void step_run(struct loop *loop)
     model_step_submit(loop->model, &batch);
     enum status status = model_step_collect(loop->model, loop->batch.results);
     uint64_t end_ns = clock_ns();
+    double ms = (double)(end_ns - start_ns) / 1e6;
     end_step(loop);
-    loop->abandoned_last = status == STATUS_CANCELLED;
-    if (status == STATUS_CANCELLED)
+    if (status == STATUS_CANCELLED) {
+        loop->lost_ms += is_shared(loop) ? ms : 0;
         return;
+    }
+    loop->lost_ms = loop->lost_ms > ms ? loop->lost_ms - ms : 0;
     loop->status.steps++;
     loop->status.last_step_ns = end_ns;
     if (status != STATUS_OK) {
         fail_step(loop, status);
         return;
     }
-    measure(loop, (double)(end_ns - start_ns) / 1e6);
+    measure(loop, ms);
     take_results(loop);
 }

@@ -5,6 +5,7 @@ import random
 import statistics
 import sys
 import threading
+import time
 
 import _harness
 from _harness import Server, test
@@ -12,6 +13,7 @@ from _harness import Server, test
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 HANG_UP_S = 0.2
+REPLY_S = 120
 
 counter = 0
 
@@ -242,6 +244,17 @@ def token_ids_are_returned_when_asked(server):
     choice = body["choices"][0]
     assert len(choice["token_ids"]) == body["usage"]["completion_tokens"]
     assert server.ok("/detokenize", {"tokens": choice["token_ids"]})["prompt"] == choice["text"]
+    for path, ask, prompt in (
+        (COMPLETIONS, completion("Hello there"), {"prompt": "Hello there"}),
+        (CHAT, chat("Hello there"), {"messages": chat("Hello there")["messages"]}),
+    ):
+        ids = server.ok("/tokenize", prompt)["tokens"]
+        body = server.ok(path, {**ask, "return_token_ids": True})
+        frames = server.stream(path, {**ask, "return_token_ids": True})
+        assert body["prompt_token_ids"] == frames[0]["prompt_token_ids"] == ids, path
+        assert len(ids) == body["usage"]["prompt_tokens"], path
+        assert not any("prompt_token_ids" in frame for frame in frames[1:]), path
+        assert "prompt_token_ids" not in server.ok(path, ask), path
 
 
 # ---- what is refused, and what is not ----
@@ -439,6 +452,64 @@ def a_client_that_goes_in_prefill_ends_its_request(server):
         assert after["generated_tokens"] == before["generated_tokens"], "a token was drawn"
         assert after["computed_tokens"] - before["computed_tokens"] < 8000, "the prompt was computed to its end"
     check_times("prefill", times)
+
+
+@test
+def the_first_client_that_goes_in_prefill_ends_its_request(_):
+    times = []
+    for turn in range(4):
+        with Server("--kv-memory", "512MiB") as server:
+            prompt = [random.Random(turn).randrange(1000, 40000) for _ in range(8000)]
+            request = server.open_stream(COMPLETIONS, {"prompt": prompt, "max_tokens": 5, "ignore_eos": True})
+            started = "running" if turn & 1 else "computed_tokens"
+            assert server.wait_until(lambda state: state[started] > 0, 60) is not None
+            request.close()
+            times.append(server.wait_until(is_idle, 5))
+    check_times("first prefill", times)
+
+
+@test
+def clients_that_go_in_long_steps_in_a_row_end_their_requests(_):
+    times = ([], [], [])
+    with Server("--kv-memory", "512MiB", "--step-ms", "1500", "--prefill-chunk", "4096") as server:
+        for turn in range(4):
+            requests = []
+            for one in range(len(times)):
+                prompt = [random.Random(turn * 31 + one + 1000).randrange(1000, 40000) for _ in range(7000)]
+                ask = {"prompt": prompt, "max_tokens": 5, "ignore_eos": True}
+                before = server.health()
+                requests.append(server.open_stream(COMPLETIONS, ask))
+                if one == 0:  # it has the steps to itself: the others wait behind it
+                    moved = lambda state: state["computed_tokens"] > before["computed_tokens"]
+                    assert server.wait_until(moved, 60) is not None
+            for place, request in enumerate(requests):
+                left = len(requests) - place - 1
+                cut(request, bool(turn & 1))
+                times[place].append(server.wait_until(lambda state: state["running"] + state["waiting"] == left, 10))
+    for place, measured in enumerate(times):
+        check_times(f"long step {place}", measured)
+
+
+@test
+def clients_that_keep_going_do_not_keep_another_from_its_reply(_):
+    with Server("--kv-memory", "512MiB", "--step-ms", "1500", "--prefill-chunk", "4096") as server:
+        draw = random.Random(7)
+        ids = lambda count: [draw.randrange(1000, 40000) for _ in range(count)]
+        stays = {"prompt": ids(6000), "max_tokens": 5, "ignore_eos": True}
+        replies = []
+        reader = threading.Thread(target=lambda: replies.append(server.post(COMPLETIONS, stays)))
+        reader.start()
+        cuts = 0
+        deadline = time.monotonic() + 60
+        while reader.is_alive() and time.monotonic() < deadline:
+            request = server.open_stream(COMPLETIONS, {"prompt": ids(600), "max_tokens": 5, "ignore_eos": True})
+            server.wait_until(lambda state: state["running"] >= 2 or not reader.is_alive(), 10)
+            request.close()
+            cuts += 1
+        print(f"   {cuts} clients went meanwhile")
+        reader.join(REPLY_S)
+        assert replies and replies[0].status == 200 and time.monotonic() < deadline, "it did not get on"
+        assert cuts > 2
 
 
 @test

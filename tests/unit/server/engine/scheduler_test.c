@@ -181,6 +181,26 @@ START_TEST(the_youngest_stands_still_when_only_it_lacks_a_page)
 }
 END_TEST
 
+/* Blocks may have 256 tokens: four of them took seconds on a slow machine. */
+START_TEST(the_first_chunk_is_small_whatever_a_block_is)
+{
+    struct scheduler_limits timed = limits;
+    struct scheduler_decision decision;
+    struct scheduler_sequence s = prefilling(1000);
+    struct scheduler_state state = {.sequences = &s, .count = 1, .pages_available = 9};
+    timed.step_ms = 100;
+    timed.prefill_chunk = 512;
+    timed.rows_max = 516;
+    for (timed.block_tokens = 16; timed.block_tokens <= 64; timed.block_tokens *= 2) {
+        scheduler_plan(&timed, &state, &decision);
+        ck_assert_uint_eq(decision.rows, 64);
+    }
+    timed.block_tokens = 256;
+    scheduler_plan(&timed, &state, &decision);
+    ck_assert_uint_eq(decision.rows, 256); /* a block at least */
+}
+END_TEST
+
 static uint32_t timed_rows(uint32_t step_ms, double rows_per_ms, double decode_ms)
 {
     struct scheduler_limits timed = limits;
@@ -407,6 +427,7 @@ Suite *suite(void)
     tcase_add_test(rules, the_youngest_gives_way_never_the_oldest);
     tcase_add_test(rules, preemption_goes_on_until_the_pages_suffice);
     tcase_add_test(rules, the_youngest_stands_still_when_only_it_lacks_a_page);
+    tcase_add_test(rules, the_first_chunk_is_small_whatever_a_block_is);
     tcase_add_test(rules, the_chunk_follows_the_measured_speed);
     tcase_add_test(rules, a_chunk_smaller_than_a_block_is_kept);
     suite_add_tcase(suite, rules);
