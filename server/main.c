@@ -1,11 +1,16 @@
 /* incipit COMMAND [OPTIONS]: finds the command, reads its options, runs it. Exit status: 0; 1 when the command failed;
  * 2 when the command line is wrong. */
+#include <malloc.h>
 #include <signal.h>
 
 #include "kernels/base/log.h"
 #include "server/command/command.h"
 #include "server/nearest.h"
 #include "server/version.h"
+
+/* Blocks of this size and more are the system's again when they are freed. Left alone, the C library raises the limit
+ * to what large requests need, and their holes stay resident for ever: hundreds of MiB after a few hostile bodies. */
+#define MAPPED_BYTES (256 << 10)
 
 static void print_overview(FILE *out)
 {
@@ -100,6 +105,7 @@ static int run_command(const struct command *command, int argc, char **argv)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_IGN);
+    mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     if (argc < 2) {
         print_overview(stderr);
         return 2;
