@@ -87,21 +87,17 @@ START_TEST(a_client_that_goes_before_its_request_is_whole_leaves_no_place_taken)
         "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{",
         "GET /health HTTP/1.1\r\nHost: a\r\n\r\nGET /hea",
     };
-    start_with((struct net_args){.connections_max = 2});
-    for (size_t i = 0; i < 10 * sizeof(parts) / sizeof(*parts); i++) {
-        struct http_client client = connect_here();
-        http_send(&client, parts[i % (sizeof(parts) / sizeof(*parts))]);
-        http_close(&client);
+    struct http_client clients[sizeof(parts) / sizeof(*parts)];
+    start();
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        clients[i] = connect_here();
+        http_send(&clients[i], parts[i]);
+        shutdown(clients[i].fd, SHUT_WR); /* as of a close, but the server's own can be seen */
     }
-    struct http_reply reply;
-    do { /* the test's own time is the limit */
-        struct http_client client = connect_here();
-        http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
-        reply = http_reply(&client, false);
-        http_reply_free(&reply);
-        http_close(&client);
-    } while (reply.status == 503);
-    ck_assert_uint_eq(reply.status, 400);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+        http_wait_for_end(&clients[i]);
+        http_close(&clients[i]);
+    }
     stop();
 }
 END_TEST
