@@ -164,8 +164,8 @@ static void announce(const struct options *options, const struct service *servic
     printf("\n\nTry:\n  curl ");
     print_url(everywhere ? "127.0.0.1" : options->host, net_port(service->net));
     printf("/v1/chat/completions -H 'Content-Type: application/json' \\\n"
-           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"What is the capital of France?\"}],"
-           "\"temperature\":0}'\n\n");
+           "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"What is gravity?\"}],"
+           "\"max_tokens\":64,\"temperature\":0}'\n\n");
     fflush(stdout);
 }
 
