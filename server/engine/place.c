@@ -2,11 +2,7 @@
 #include "server/engine/place.h"
 
 #include "kernels/base/check.h"
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
+#include "kernels/base/size.h"
 
 static uint32_t blocks(const struct loop *loop, uint32_t tokens)
 {
@@ -88,7 +84,7 @@ enum place_outcome place_admit(struct loop *loop, struct sequence *sequence, uin
         return PLACE_NO_PAGES;
     uint32_t after = cache_pages_available(loop->cache);
     uint32_t taken = before > after ? before - after : 0;
-    sequence->pages_needed = least(taken + place_pages_to_extend(loop, sequence), most);
+    sequence->pages_needed = (uint32_t)size_min(taken + place_pages_to_extend(loop, sequence), most);
 
     uint32_t reserve = running * loop->limits.pages_per_block;
     if (!place_extend(loop, sequence) || cache_pages_available(loop->cache) < reserve) {

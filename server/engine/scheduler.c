@@ -3,6 +3,7 @@
 #include "server/engine/scheduler.h"
 
 #include "kernels/base/check.h"
+#include "kernels/base/size.h"
 
 /* Prompt rows of a step while nobody knows how fast this machine is. */
 #define FIRST_ROWS 64
@@ -18,11 +19,6 @@ struct plan {
     uint32_t slots_used;
     bool short_of_pages; /* somebody was preempted or stands still */
 };
-
-static uint32_t least(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The youngest sequence that holds a lease and is younger than `index`; `index` when there is none. */
 static uint32_t youngest_after(const struct plan *plan, uint32_t index)
@@ -80,18 +76,18 @@ static uint32_t prefill_budget(const struct plan *plan)
                           ? (limits->step_ms - plan->state->decode_ms) * plan->state->rows_per_ms
                           : FIRST_ROWS;
         uint32_t rows = fits >= budget ? budget : fits > 0 ? (uint32_t)fits : 0;
-        uint32_t minimum = least(limits->block_tokens, limits->prefill_chunk);
+        uint32_t minimum = (uint32_t)size_min(limits->block_tokens, limits->prefill_chunk);
         budget = rows > minimum ? rows : minimum;
     }
-    return least(budget, plan->room);
+    return (uint32_t)size_min(budget, plan->room);
 }
 
 /* A waiting sequence of one row is as good as decoding: it costs nothing of the prompts' budget. */
 static uint32_t rows_for(const struct plan *plan, const struct scheduler_sequence *sequence, uint32_t budget)
 {
     if (sequence->phase == SCHEDULER_WAITING && sequence->rows_left == 1)
-        return least(1, plan->room);
-    return least(sequence->rows_left, least(budget, plan->room));
+        return (uint32_t)size_min(1, plan->room);
+    return (uint32_t)size_min(sequence->rows_left, (uint32_t)size_min(budget, plan->room));
 }
 
 static bool may_enter(const struct plan *plan, const struct scheduler_sequence *sequence)
