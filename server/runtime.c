@@ -1,4 +1,4 @@
-/* Opening the floors one after another. */
+/* Opening the floors one after another, up to the engine. */
 #include "server/runtime.h"
 
 #include <dirent.h>
@@ -172,6 +172,32 @@ enum status runtime_open_model(const struct options *options, const struct runti
         .progress_context = runtime,
     };
     return model_open(runtime->file, &args, &runtime->model, error);
+}
+
+struct runtime_limits runtime_engine_limits(const struct options *options)
+{
+    return (struct runtime_limits){.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
+                                   .sequences_max = (uint32_t)options->max_sequences,
+                                   .draws_max = (uint32_t)options->max_sequences,
+                                   .show_progress = true};
+}
+
+enum status runtime_open_engine(const struct options *options, const struct runtime *runtime, uint32_t queue_max,
+                                struct engine **out, struct error *error)
+{
+    struct engine_args args = {
+        .model = runtime->model,
+        .activations = runtime->activations,
+        .tokenizer = runtime->tokenizer,
+        .chat_template = runtime->chat_template,
+        .sequences_max = (uint32_t)options->max_sequences,
+        .prefill_chunk = (uint32_t)options->prefill_chunk,
+        .step_ms = (uint32_t)options->step_ms,
+        .queue_max = queue_max,
+        .prefix_cache = !options->no_prefix_cache,
+        .model_id = runtime->model_id,
+    };
+    return engine_open(&args, out, error);
 }
 
 void runtime_close(struct runtime *runtime)

@@ -9,6 +9,7 @@
 #include "model/model.h"
 #include "model/text/chat_template.h"
 #include "model/text/tokenizer.h"
+#include "server/engine/engine.h"
 #include "server/options.h"
 
 struct runtime {
@@ -34,6 +35,11 @@ struct runtime_limits {
 /* Packs the weights and takes all memory. */
 enum status runtime_open_model(const struct options *options, const struct runtime_limits *limits,
                                struct runtime *runtime, struct error *error);
+/* What the engine asks of its model: a prefill chunk and every sequence fit one step. */
+struct runtime_limits runtime_engine_limits(const struct options *options);
+/* The engine over an open model; closed by the caller, before runtime_close. `queue_max`: requests that may wait. */
+enum status runtime_open_engine(const struct options *options, const struct runtime *runtime, uint32_t queue_max,
+                                struct engine **out, struct error *error);
 void runtime_close(struct runtime *runtime);
 
 /* The path behind --model: the path itself, or the one .gguf file in model_dir/NAME. Appended to *out. */

@@ -125,19 +125,7 @@ static enum status open_engine(const struct options *options, const struct runti
 {
     if (runtime->chat_template == NULL)
         return error_set(error, STATUS_UNSUPPORTED, "%s has no chat template", runtime->config.name);
-    struct engine_args args = {
-        .model = runtime->model,
-        .activations = runtime->activations,
-        .tokenizer = runtime->tokenizer,
-        .chat_template = runtime->chat_template,
-        .sequences_max = (uint32_t)options->max_sequences,
-        .prefill_chunk = (uint32_t)options->prefill_chunk,
-        .step_ms = (uint32_t)options->step_ms,
-        .queue_max = 1,
-        .prefix_cache = !options->no_prefix_cache,
-        .model_id = runtime->model_id,
-    };
-    return engine_open(&args, out, error);
+    return runtime_open_engine(options, runtime, 1, out, error);
 }
 
 static enum status open_session(struct chat_session *session, struct error *error)
@@ -185,10 +173,7 @@ int command_chat(const struct options *options)
     struct runtime runtime;
     struct chat_source source = {.options = options, .runtime = &runtime, .wake_fd = -1};
     struct error error;
-    struct runtime_limits limits = {.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
-                                    .sequences_max = (uint32_t)options->max_sequences,
-                                    .draws_max = (uint32_t)options->max_sequences,
-                                    .show_progress = true};
+    struct runtime_limits limits = runtime_engine_limits(options);
     int result = 0;
     enum status status = runtime_open_text(options, &runtime, &error);
     if (status == STATUS_OK)

@@ -38,23 +38,6 @@ static void wait_for_end(const sigset_t *signals)
     log_line(LOG_INFO, "%s: stopping", number == SIGINT ? "interrupted" : "asked to end");
 }
 
-static enum status open_engine(const struct options *options, struct service *service, struct error *error)
-{
-    struct engine_args args = {
-        .model = service->runtime.model,
-        .activations = service->runtime.activations,
-        .tokenizer = service->runtime.tokenizer,
-        .chat_template = service->runtime.chat_template,
-        .sequences_max = (uint32_t)options->max_sequences,
-        .prefill_chunk = (uint32_t)options->prefill_chunk,
-        .step_ms = (uint32_t)options->step_ms,
-        .queue_max = (uint32_t)options->max_queue,
-        .prefix_cache = !options->no_prefix_cache,
-        .model_id = service->runtime.model_id,
-    };
-    return engine_open(&args, &service->engine, error);
-}
-
 /* What replies depend on besides the request: the build, its arithmetic and the weights. */
 static void make_fingerprint(const struct options *options, struct service *service)
 {
@@ -101,17 +84,14 @@ static enum status open_net(const struct options *options, struct service *servi
 static enum status open_service(const struct options *options, struct service *service, sigset_t *signals,
                                 struct error *error)
 {
-    struct runtime_limits limits = {.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
-                                    .sequences_max = (uint32_t)options->max_sequences,
-                                    .draws_max = (uint32_t)options->max_sequences,
-                                    .show_progress = true};
+    struct runtime_limits limits = runtime_engine_limits(options);
     enum status status = runtime_open_text(options, &service->runtime, error);
     if (status == STATUS_OK)
         status = net_listener_open(options->host, (uint16_t)options->port, &service->listener, error);
     if (status == STATUS_OK)
         status = runtime_open_model(options, &limits, &service->runtime, error);
     if (status == STATUS_OK)
-        status = open_engine(options, service, error);
+        status = runtime_open_engine(options, &service->runtime, (uint32_t)options->max_queue, &service->engine, error);
     if (status != STATUS_OK)
         return status;
     fill_facts(options, service);
