@@ -14,9 +14,15 @@ struct http_code {
 
 static const struct http_code codes[] = {
     {"context_length_exceeded", 400},
+    {"invalid_api_key", 401},
+    {"permission_denied", 403},
+    {"model_not_found", 404},
     {"method_not_allowed", 405},
     {"request_timeout", 408},
     {"request_too_large", 413},
+    {"unsupported_media_type", 415},
+    {"queue_full", 429},
+    {"rate_limit_exceeded", 429},
     {"loading", 503},
     {"draining", 503},
     {"overloaded", 503},
@@ -61,7 +67,9 @@ const char *api_error_code(const struct error *error)
 
 static const char *error_type(uint32_t http)
 {
-    return http == 408   ? "timeout_error"
+    return http == 401   ? "authentication_error"
+           : http == 403 ? "permission_error"
+           : http == 408 ? "timeout_error"
            : http == 429 ? "rate_limit_error"
            : http >= 500 ? "server_error"
                          : "invalid_request_error";
