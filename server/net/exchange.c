@@ -1,115 +1,17 @@
-/* One request: its headers are judged, its body collected (or drained, when it is refused anyway: a client that is
- * still sending would see a broken pipe instead of the reason), then it is answered at once or handed to the engine. */
+/* One request: its headers are judged (judge.c), its body collected (body.c), then it is answered at once or handed to
+ * the engine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "kernels/base/log.h"
 #include "server/net/net_private.h"
 
-#define DISCARD_FACTOR 4 /* bodies up to so many times the limit are drained, for the reason to be read */
-
-/* ---- headers ---- */
-
-static void refuse(struct exchange *exchange, enum status status, const char *code, const char *text)
+void exchange_refuse(struct exchange *exchange, enum status status, const char *code, const char *text)
 {
     exchange->refused = true;
     error_set(&exchange->error, status, "%s", text);
     snprintf(exchange->error.code, sizeof(exchange->error.code), "%s", code);
-}
-
-static const char *header(const struct exchange *exchange, const char *name)
-{
-    return MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, name);
-}
-
-struct header_count {
-    const char *name;
-    uint32_t count;
-};
-
-static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    struct header_count *wanted = context;
-    (void)kind;
-    (void)value;
-    wanted->count += strcasecmp(name, wanted->name) == 0;
-    return MHD_YES;
-}
-
-static uint32_t header_count(struct exchange *exchange, const char *name)
-{
-    struct header_count wanted = {.name = name};
-    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, count_header, &wanted);
-    return wanted.count;
-}
-
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
-}
-
-static enum MHD_Result check_name(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    bool *good = context;
-    (void)kind;
-    (void)value;
-    for (; *name != '\0' && *good; name++)
-        *good = is_name_byte(*name);
-    return MHD_YES;
-}
-
-/* "Content-Length : 5" is a length for some readers and for others a header that they do not know. */
-static bool names_are_clear(struct exchange *exchange)
-{
-    bool good = true;
-    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, check_name, &good);
-    return good;
-}
-
-/* Where the body ends must be said once and clearly: two readings of it are how requests are smuggled. */
-static bool framing_is_clear(struct exchange *exchange)
-{
-    const char *encoding = header(exchange, "Transfer-Encoding");
-    uint32_t lengths = header_count(exchange, "Content-Length");
-    if (lengths > 1 || (lengths == 1 && encoding != NULL))
-        refuse(exchange, STATUS_INVALID, "invalid_request", "the body's length is given twice");
-    else if (encoding != NULL &&
-             (strcasecmp(encoding, "chunked") != 0 || header_count(exchange, "Transfer-Encoding") > 1))
-        refuse(exchange, STATUS_UNSUPPORTED, "invalid_request", "Transfer-Encoding must be chunked");
-    else if (!names_are_clear(exchange))
-        refuse(exchange, STATUS_INVALID, "invalid_request", "a header's name has a character that names do not have");
-    return !exchange->refused;
-}
-
-static void refuse_size(struct exchange *exchange)
-{
-    exchange->refused = true;
-    error_set(&exchange->error, STATUS_TOO_LARGE, "the body has more than %zu bytes", exchange->net->args.body_max);
-}
-
-static void judge(struct exchange *exchange, const char *url)
-{
-    const char *length = header(exchange, "Content-Length");
-    struct error error;
-    if (url_path(url, &exchange->path, &error) != STATUS_OK) {
-        exchange->refused = true;
-        exchange->error = error;
-        return;
-    }
-    exchange->endpoint =
-        api_endpoint_find(exchange->method, exchange->path.data, &exchange->rest, &exchange->allow, &error);
-    if (exchange->endpoint == NULL && !(strcmp(exchange->method, "OPTIONS") == 0 && exchange->allow != NULL)) {
-        exchange->refused = true;
-        exchange->error = error;
-    } else if (net_is_closing(exchange->net)) {
-        exchange->must_close = true;
-        refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
-    } else if (length != NULL && strtoull(length, NULL, 10) > exchange->net->args.body_max) {
-        refuse_size(exchange);
-    }
 }
 
 static struct exchange *exchange_open(struct net *net, struct MHD_Connection *mhd, const char *method)
@@ -133,39 +35,18 @@ static enum MHD_Result begin(struct exchange *exchange, const char *url)
 {
     bool room = connection_attach(exchange);
     connection_set_deadline(exchange, exchange->net->args.body_timeout_ms);
-    if (!framing_is_clear(exchange)) {
+    if (!judge_framing(exchange)) {
         exchange->must_close = true;
         return respond_error(exchange, &exchange->error);
     }
-    judge(exchange, url);
+    judge_target(exchange, url);
     if (!room && !exchange->refused && exchange->endpoint != NULL && exchange->endpoint->parse != NULL)
-        refuse(exchange, STATUS_BUSY, "overloaded", "too many connections");
+        exchange_refuse(exchange, STATUS_BUSY, "overloaded", "too many connections");
     exchange->must_close = exchange->must_close || !room;
-    if (!exchange->refused || header(exchange, "Expect") == NULL)
+    if (!exchange->refused || judge_header(exchange, "Expect") == NULL)
         return MHD_YES;
     exchange->must_close = true;
     return respond_error(exchange, &exchange->error);
-}
-
-/* ---- body ---- */
-
-static enum MHD_Result receive(struct exchange *exchange, const char *bytes, size_t size)
-{
-    if (!exchange->refused) {
-        buffer_append(&exchange->body, bytes, size);
-        if (!exchange->body.failed)
-            return MHD_YES;
-        if (exchange->body.size + size > exchange->net->args.body_max)
-            refuse_size(exchange);
-        else
-            refuse(exchange, STATUS_NO_MEMORY, "overloaded", "not enough memory for the body");
-        buffer_free(&exchange->body);
-    }
-    exchange->discarded += size;
-    if (exchange->discarded / DISCARD_FACTOR <= exchange->net->args.body_max)
-        return MHD_YES;
-    respond_log_refusal(exchange, &exchange->error);
-    return MHD_NO;
 }
 
 /* ---- answers ---- */
@@ -210,7 +91,7 @@ static enum MHD_Result fail(struct exchange *exchange, const struct error *error
 static enum MHD_Result fail_stopping(struct exchange *exchange)
 {
     exchange->must_close = true;
-    refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
+    exchange_refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
     engine_request_stop(exchange->request);
     return fail(exchange, &exchange->error);
 }
@@ -267,7 +148,7 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *mhd, const
         return exchange == NULL ? MHD_NO : begin(exchange, url);
     }
     if (*upload_size > 0) {
-        enum MHD_Result result = receive(exchange, upload, *upload_size);
+        enum MHD_Result result = body_receive(exchange, upload, *upload_size);
         *upload_size = 0;
         return result;
     }

@@ -125,13 +125,26 @@ void watch_add(struct net *net, struct connection *connection);    /* under net-
 void watch_remove(struct net *net, struct connection *connection); /* under net->lock */
 void watch_wake(struct net *net);
 
-/* ---- exchange.c, stream.c, respond.c: a request's life ---- */
+/* ---- exchange.c, judge.c, body.c, stream.c, respond.c: a request's life ---- */
 
 enum MHD_Result exchange_handle(void *context, struct MHD_Connection *mhd, const char *url, const char *method,
                                 const char *version, const char *upload, size_t *upload_size, void **state);
 void exchange_completed(void *context, struct MHD_Connection *mhd, void **state, enum MHD_RequestTerminationCode code);
+/* It will be answered with this error. An empty `code`: the status's own. */
+void exchange_refuse(struct exchange *exchange, enum status status, const char *code, const char *text);
 /* Ends the engine's work for it; the reply goes first, since it looks at the call. */
 void exchange_release(struct exchange *exchange);
+
+/* A request header's first value; NULL: it is not there. */
+const char *judge_header(const struct exchange *exchange, const char *name);
+/* Where the body ends must be said once and clearly: two readings of it are how requests are smuggled. */
+bool judge_framing(struct exchange *exchange);
+/* Finds the endpoint, or refuses. */
+void judge_target(struct exchange *exchange, const char *url);
+
+/* Takes bytes of the body. MHD_NO: there have been too many of one that is refused. */
+enum MHD_Result body_receive(struct exchange *exchange, const char *bytes, size_t size);
+void body_refuse_size(struct exchange *exchange);
 
 enum MHD_Result stream_begin(struct exchange *exchange);
 
