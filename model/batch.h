@@ -39,6 +39,8 @@ struct batch {
     /* Looked at between layers; true makes the step end early with STATUS_CANCELLED: nothing was sampled, and the rows'
      * KV is to be written again. NULL: never. */
     const atomic_bool *abandon;
+    /* A sign of life: clock_ns of the last layer that was computed. NULL: nobody looks. */
+    atomic_uint_least64_t *progress_ns;
 };
 
 void model_step_submit(struct model *model, const struct batch *batch);

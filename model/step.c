@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/base/check.h"
+#include "kernels/base/thread.h"
 #include "model/batch.h"
 #include "model/model_state.h"
 
@@ -35,14 +36,16 @@ static void add_sequence(struct model *model, const struct batch_sequence *seque
     f->rows += sequence->count;
 }
 
-static bool run_layers(struct model *model, const atomic_bool *abandon)
+static bool run_layers(struct model *model, const struct batch *batch)
 {
     struct forward *f = &model->forward;
     f->ops->embed(f->kernels, f->weights[ARCH_EMBEDDING].matrix, model->ids, f->rows, f->residual);
     for (uint32_t layer = 0; layer < model->config.layers; layer++) {
-        if (abandon != NULL && atomic_load_explicit(abandon, memory_order_relaxed))
+        if (batch->abandon != NULL && atomic_load_explicit(batch->abandon, memory_order_relaxed))
             return false;
         model->arch->layer(f, layer);
+        if (batch->progress_ns != NULL)
+            atomic_store_explicit(batch->progress_ns, clock_ns(), memory_order_relaxed);
     }
     return true;
 }
@@ -91,7 +94,7 @@ void model_step_submit(struct model *model, const struct batch *batch)
     model->forward.rows = 0;
     for (uint32_t i = 0; i < batch->sequence_count; i++)
         add_sequence(model, &batch->sequences[i]);
-    model->abandoned = model->forward.rows > 0 && !run_layers(model, batch->abandon);
+    model->abandoned = model->forward.rows > 0 && !run_layers(model, batch);
     if (!model->abandoned && model->draw_count > 0)
         draw(model);
 }

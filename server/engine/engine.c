@@ -20,6 +20,7 @@ void engine_let_go(struct engine *engine)
     pthread_cond_destroy(&engine->prepare_wake);
     pthread_cond_destroy(&engine->loop_wake);
     pthread_mutex_destroy(&engine->lock);
+    stats_close(&engine->stats);
     free(engine->model_id);
     free(engine);
 }
@@ -40,7 +41,7 @@ static enum status start(struct engine *engine, struct error *error)
     if (loop_open(engine, &engine->loop, error) != STATUS_OK)
         return error->status;
     for (uint32_t i = 0; i < ENGINE_PREPARE_THREADS; i++) {
-        if (prepare_open(engine, &engine->prepare[i], error) != STATUS_OK)
+        if (prepare_open(engine, &engine->beats.prepare_ns[i], &engine->prepare[i], error) != STATUS_OK)
             return error->status;
     }
     return STATUS_OK;
@@ -58,6 +59,7 @@ enum status engine_open(const struct engine_args *args, struct engine **out, str
     engine->model_id = strdup(args->model_id == NULL ? "" : args->model_id);
     engine->args.model_id = engine->model_id;
     atomic_init(&engine->holders, 1);
+    stats_open(&engine->stats);
     pthread_mutex_init(&engine->lock, NULL);
     pthread_cond_init(&engine->prepare_wake, NULL);
     pthread_cond_init(&engine->loop_wake, NULL);
@@ -124,7 +126,9 @@ static enum status enqueue(struct engine *engine, struct engine_request *request
         snprintf(error->code, sizeof(error->code), "queue_full");
     } else {
         engine->waiting++;
+        engine->waiting_by_length[0]++;
         request->counts_as_waiting = true;
+        engine_begin_work(&engine->beats.queue_ns);
         request_queue_push(&engine->to_prepare, request);
         pthread_cond_signal(&engine->prepare_wake);
     }
@@ -155,6 +159,7 @@ enum status engine_submit(struct engine *engine, struct api_call *call, const ch
 static void uncount(struct engine *engine, struct engine_request *request)
 {
     engine->waiting -= request->counts_as_waiting;
+    engine->waiting_by_length[request->length] -= request->counts_as_waiting;
     request->counts_as_waiting = false;
 }
 
@@ -169,6 +174,7 @@ void engine_notice_cancel(struct engine *engine, struct engine_request *request)
 {
     pthread_mutex_lock(&engine->lock);
     engine->cancel_posted = true;
+    engine_begin_work(&engine->beats.loop_ns);
     uncount(engine, request); /* a prepare thread may have it for a while yet; nobody waits for it */
     if (engine->step_running && engine->step_abandonable && request->in_step)
         atomic_store(&engine->abandon, true);
@@ -181,6 +187,42 @@ struct engine_status engine_status(struct engine *engine)
     pthread_mutex_lock(&engine->lock);
     struct engine_status status = engine->published;
     status.waiting = engine->waiting;
+    memcpy(status.waiting_by_length, engine->waiting_by_length, sizeof(status.waiting_by_length));
     pthread_mutex_unlock(&engine->lock);
     return status;
+}
+
+void engine_numbers(struct engine *engine, struct stats_numbers *out)
+{
+    stats_read(&engine->stats, out);
+}
+
+/* ---- signs of life ---- */
+
+void engine_begin_work(uint64_t *progress_ns)
+{
+    if (*progress_ns == 0)
+        *progress_ns = clock_ns();
+}
+
+static void keep_oldest(struct engine_heartbeat *oldest, uint64_t progress_ns, const char *thread)
+{
+    if (progress_ns != 0 && (oldest->progress_ns == 0 || progress_ns < oldest->progress_ns))
+        *oldest = (struct engine_heartbeat){.progress_ns = progress_ns, .thread = thread};
+}
+
+struct engine_heartbeat engine_heartbeat(struct engine *engine)
+{
+    struct engine_heartbeat oldest = {.thread = "engine"};
+    pthread_mutex_lock(&engine->lock);
+    struct engine_beats beats = engine->beats;
+    pthread_mutex_unlock(&engine->lock);
+    uint64_t layer_ns = atomic_load_explicit(&engine->layer_ns, memory_order_relaxed);
+    if (beats.loop_ns != 0 && layer_ns > beats.loop_ns)
+        beats.loop_ns = layer_ns;
+    keep_oldest(&oldest, beats.loop_ns, "engine");
+    keep_oldest(&oldest, beats.queue_ns, "prepare");
+    for (uint32_t i = 0; i < ENGINE_PREPARE_THREADS; i++)
+        keep_oldest(&oldest, beats.prepare_ns[i], "prepare");
+    return oldest;
 }

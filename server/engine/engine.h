@@ -27,6 +27,7 @@
 #include "model/model.h"
 #include "model/text/chat_template.h"
 #include "model/text/tokenizer.h"
+#include "server/engine/stats.h"
 
 struct engine;
 struct engine_request;
@@ -68,15 +69,20 @@ void engine_request_release(struct engine_request *request);
 
 /* What is going on, for /health, the log and tests. */
 struct engine_status {
-    uint32_t running; /* sequences with a lease */
-    uint32_t waiting; /* requests accepted, not started; being prepared counts */
+    uint32_t running;                          /* sequences with a lease */
+    uint32_t waiting;                          /* requests accepted, not started; being prepared counts */
+    uint32_t waiting_by_length[STATS_LENGTHS]; /* of them, by the length of their prompts */
+    uint32_t preempted;                        /* sequences that ran, had to leave, and wait to go on */
+    bool prefix_cache;                         /* on; constant, as are the next two */
+    uint32_t block_tokens;                     /* of a page */
     uint32_t pages_total;
     uint32_t pages_free;
     uint32_t pages_leased;
     uint32_t pages_cached;
     uint64_t requests;
     uint64_t prompt_tokens;
-    uint64_t cached_tokens;
+    uint64_t queried_tokens;  /* of prompts looked up in the cache, once a request ... */
+    uint64_t cached_tokens;   /* ... and those found */
     uint64_t computed_tokens; /* rows prefilled, recomputation included */
     uint64_t generated_tokens;
     uint64_t preemptions;
@@ -86,5 +92,16 @@ struct engine_status {
 };
 
 struct engine_status engine_status(struct engine *engine);
+
+/* When a thread that has work to do last came further: took it up, finished a step, or a layer of one. */
+struct engine_heartbeat {
+    uint64_t progress_ns; /* clock_ns, of the thread that waits longest; 0: nobody has anything to do */
+    const char *thread;   /* "engine" or "prepare" */
+};
+
+struct engine_heartbeat engine_heartbeat(struct engine *engine);
+
+/* How requests ended, and how long they took. */
+void engine_numbers(struct engine *engine, struct stats_numbers *out);
 
 #endif

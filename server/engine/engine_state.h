@@ -18,6 +18,14 @@
 struct loop;
 struct prepare;
 
+/* When each that has work to do last came further, in clock_ns; 0: it has none. Who gives it work sets the time if it
+ * is 0, so that one that does not take it up shows too. */
+struct engine_beats {
+    uint64_t loop_ns;
+    uint64_t queue_ns; /* to_prepare */
+    uint64_t prepare_ns[ENGINE_PREPARE_THREADS];
+};
+
 struct engine {
     struct engine_args args;
     char *model_id;
@@ -27,6 +35,7 @@ struct engine {
 
     struct prepare *prepare[ENGINE_PREPARE_THREADS];
     struct loop *loop;
+    struct stats stats; /* of any thread */
 
     pthread_mutex_t lock; /* all below */
     pthread_cond_t prepare_wake;
@@ -39,15 +48,21 @@ struct engine {
     bool step_running;     /* the engine thread waits for the model */
     bool step_abandonable; /* and it will take long enough to be worth ending early */
     uint32_t waiting;
+    uint32_t waiting_by_length[STATS_LENGTHS];
+    struct engine_beats beats;
     struct engine_status published;
 
-    atomic_bool abandon; /* the model looks at it between layers */
+    atomic_bool abandon;            /* the model looks at it between layers ... */
+    atomic_uint_least64_t layer_ns; /* ... and says when it did one */
 };
 
 void engine_let_go(struct engine *engine);
 
 /* Moves a request out of the count of those that wait. */
 void engine_waits_no_more(struct engine *engine, struct engine_request *request);
+
+/* Whoever has this progress time has got something to do. Under the lock. */
+void engine_begin_work(uint64_t *progress_ns);
 
 /* A cancel was asked for: the engine thread is to look. */
 void engine_notice_cancel(struct engine *engine, struct engine_request *request);

@@ -80,6 +80,8 @@ void loop_end_sequence(struct loop *loop, struct sequence *sequence)
         return;
     loop->held_count -= sequence->held_back;
     sequence->held_back = false;
+    loop->status.preempted -= sequence->preempted;
+    sequence->preempted = false;
     *(sequence->older == NULL ? &loop->oldest : &sequence->older->younger) = sequence->younger;
     *(sequence->younger == NULL ? &loop->youngest : &sequence->younger->older) = sequence->older;
     sequence->older = sequence->younger = NULL;
@@ -96,6 +98,8 @@ void loop_publish(struct loop *loop)
     status->evicted_blocks = stats.evicted_blocks;
     pthread_mutex_lock(&loop->engine->lock);
     loop->engine->published = *status;
+    if (status->last_step_ns > loop->engine->beats.loop_ns)
+        loop->engine->beats.loop_ns = status->last_step_ns;
     pthread_mutex_unlock(&loop->engine->lock);
 }
 
@@ -141,6 +145,8 @@ static void drop_unprepared(struct loop *loop)
     while ((request = request_queue_pop(&engine->to_prepare)) != NULL)
         request_queue_push(request_cancelled(request) ? &dropped : &kept, request);
     engine->to_prepare = kept;
+    if (kept.first == NULL)
+        engine->beats.queue_ns = 0;
     pthread_mutex_unlock(&engine->lock);
 
     struct error error;
@@ -173,8 +179,11 @@ static bool wait_for_work(struct loop *loop)
 {
     struct engine *engine = loop->engine;
     pthread_mutex_lock(&engine->lock);
-    while (!engine->loop_stopping && engine->arrivals.first == NULL && !engine->cancel_posted && loop->oldest == NULL)
+    while (!engine->loop_stopping && engine->arrivals.first == NULL && !engine->cancel_posted && loop->oldest == NULL) {
+        engine->beats.loop_ns = 0;
         pthread_cond_wait(&engine->loop_wake, &engine->lock);
+    }
+    engine_begin_work(&engine->beats.loop_ns);
     bool stopping = engine->loop_stopping, cancelled = engine->cancel_posted;
     struct request_queue arrivals = engine->arrivals;
     engine->arrivals = (struct request_queue){0};
@@ -292,6 +301,8 @@ enum status loop_open(struct engine *engine, struct loop **out, struct error *er
     if (open_parts(loop, error) != STATUS_OK)
         goto fail;
     engine->pool_tokens_max = find_pool_tokens(loop);
+    loop->status.prefix_cache = engine->args.prefix_cache;
+    loop->status.block_tokens = layout->block_tokens;
     loop_publish(loop);
     if (thread_start("engine", run, loop, &loop->thread, error) != STATUS_OK)
         goto fail;

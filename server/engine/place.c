@@ -93,6 +93,8 @@ enum place_outcome place_admit(struct loop *loop, struct sequence *sequence, uin
     }
     sequence->state = SEQUENCE_RUNNING;
     loop->status.running++;
+    loop->status.preempted -= sequence->preempted;
+    sequence->preempted = false;
     return PLACE_ADMITTED;
 }
 
@@ -149,5 +151,7 @@ void place_preempt(struct loop *loop, struct sequence *sequence)
     place_release(loop, sequence);
     sequence->state = SEQUENCE_WAITING;
     loop->status.preemptions++;
+    loop->status.preempted++;
+    sequence->preempted = true;
     place_look(loop, sequence);
 }

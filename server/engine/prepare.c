@@ -18,6 +18,7 @@
 
 struct prepare {
     struct engine *engine;
+    uint64_t *progress_ns; /* in engine->beats */
     struct thread thread;
     struct tokenizer_scratch *scratch;
     struct arena arena; /* of one request */
@@ -272,7 +273,13 @@ static enum status post_accepted(struct engine_request *request, struct error *e
 static void hand_over(struct engine *engine, struct engine_request *request)
 {
     pthread_mutex_lock(&engine->lock);
+    if (request->counts_as_waiting) {
+        engine->waiting_by_length[request->length]--;
+        request->length = stats_length(request->prompt_count);
+        engine->waiting_by_length[request->length]++;
+    }
     request_queue_push(&engine->arrivals, request);
+    engine_begin_work(&engine->beats.loop_ns);
     pthread_cond_signal(&engine->loop_wake);
     pthread_mutex_unlock(&engine->lock);
 }
@@ -295,12 +302,16 @@ static void handle(struct prepare *prepare, struct engine_request *request)
     request_let_go(request);
 }
 
-static struct engine_request *next_request(struct engine *engine)
+static struct engine_request *next_request(struct prepare *prepare)
 {
+    struct engine *engine = prepare->engine;
     pthread_mutex_lock(&engine->lock);
+    *prepare->progress_ns = 0;
     while (!engine->prepare_stopping && engine->to_prepare.first == NULL)
         pthread_cond_wait(&engine->prepare_wake, &engine->lock);
     struct engine_request *request = engine->prepare_stopping ? NULL : request_queue_pop(&engine->to_prepare);
+    *prepare->progress_ns = clock_ns();
+    engine->beats.queue_ns = engine->to_prepare.first == NULL ? 0 : *prepare->progress_ns;
     pthread_mutex_unlock(&engine->lock);
     return request;
 }
@@ -309,16 +320,17 @@ static void run(void *context)
 {
     struct prepare *prepare = context;
     struct engine_request *request;
-    while ((request = next_request(prepare->engine)) != NULL)
+    while ((request = next_request(prepare)) != NULL)
         handle(prepare, request);
 }
 
-enum status prepare_open(struct engine *engine, struct prepare **out, struct error *error)
+enum status prepare_open(struct engine *engine, uint64_t *progress_ns, struct prepare **out, struct error *error)
 {
     struct prepare *prepare = calloc(1, sizeof(*prepare));
     if (prepare == NULL)
         return error_no_memory(error, "a prepare thread");
     prepare->engine = engine;
+    prepare->progress_ns = progress_ns;
     if (tokenizer_scratch_open(engine->args.tokenizer, &prepare->scratch, error) != STATUS_OK)
         goto fail;
     if (thread_start("prepare", run, prepare, &prepare->thread, error) != STATUS_OK)

@@ -3,13 +3,16 @@
 #ifndef SERVER_ENGINE_PREPARE_H
 #define SERVER_ENGINE_PREPARE_H
 
+#include <stdint.h>
+
 #include "kernels/base/status.h"
 
 struct engine;
 struct prepare;
 
-/* Starts one thread, which takes from engine->to_prepare until engine->prepare_stopping. */
-enum status prepare_open(struct engine *engine, struct prepare **out, struct error *error);
+/* Starts one thread, which takes from engine->to_prepare until engine->prepare_stopping. `progress_ns`: its own in
+ * engine->beats. */
+enum status prepare_open(struct engine *engine, uint64_t *progress_ns, struct prepare **out, struct error *error);
 void prepare_close(struct prepare *prepare); /* waits for the thread */
 
 #endif

@@ -129,23 +129,23 @@ static double milliseconds(uint64_t from_ns, uint64_t to_ns)
     return from_ns == 0 || to_ns <= from_ns ? 0 : (double)(to_ns - from_ns) / 1e6;
 }
 
-static const char *outcome_name(const struct engine_request *request, const struct error *error)
+static enum stats_end end_of(const struct engine_request *request, const struct error *error)
 {
     if (error == NULL)
-        return request->last_reason == API_STOP_LENGTH ? "length" : "stop";
+        return request->last_reason == API_STOP_LENGTH ? STATS_END_LENGTH : STATS_END_STOP;
     if (strcmp(error->code, "draining") == 0)
-        return "stopped";
+        return STATS_END_STOPPED;
     if (error->status != STATUS_CANCELLED)
-        return "failed";
+        return STATS_END_FAILED;
     switch (atomic_load(&request->cancel)) {
     case REQUEST_CANCELLED:
-        return "cancelled";
+        return STATS_END_CANCELLED;
     case REQUEST_DISCONNECTED:
-        return "disconnected";
+        return STATS_END_DISCONNECTED;
     case REQUEST_STOPPED:
-        return "stopped";
+        return STATS_END_STOPPED;
     default:
-        return "slow_reader";
+        return STATS_END_SLOW_READER;
     }
 }
 
@@ -156,32 +156,50 @@ static bool tells_seed(const struct engine_request *request)
     return request->has_seed && (log_enabled(LOG_DEBUG) || (!sampling->has_seed && sampling->temperature > 0));
 }
 
-static void write_log(const struct engine_request *request, const struct error *error)
+static void observe(struct engine_request *request, enum stats_histogram which, uint64_t from_ns, uint64_t to_ns)
 {
-    uint64_t now = clock_ns();
+    stats_observe(&request->engine->stats, which, milliseconds(from_ns, to_ns) / 1e3);
+}
+
+static void count(struct engine_request *request, enum stats_end end, uint64_t now)
+{
+    struct stats *stats = &request->engine->stats;
+    stats_count_end(stats, end);
+    if (end != STATS_END_STOP && end != STATS_END_LENGTH)
+        return;
+    if (request->first_token_ns != 0)
+        observe(request, STATS_DECODE_SECONDS, request->first_token_ns, now);
+    observe(request, STATS_REQUEST_SECONDS, request->submitted_ns, now);
+    stats_observe(stats, STATS_PROMPT_TOKENS, request->usage.prompt_tokens);
+    stats_observe(stats, STATS_GENERATED_TOKENS, request->usage.completion_tokens);
+}
+
+static void write_log(const struct engine_request *request, enum stats_end end, uint64_t now, const struct error *error)
+{
     uint64_t started = request->started_ns == 0 ? now : request->started_ns;
     uint64_t first = request->first_token_ns == 0 ? now : request->first_token_ns;
     double decode_ms = milliseconds(first, now);
     uint32_t generated = request->usage.completion_tokens;
     uint32_t decoded = generated > request->choices ? generated - request->choices : 0; /* after the first ones */
-    struct log_field fields[12] = {
+    struct log_field fields[13] = {
         log_text("id", request->id),
-        log_text("finish", outcome_name(request, error)),
+        log_text("finish", stats_end_name(end)),
         log_integer("prompt", request->usage.prompt_tokens),
         log_integer("cached", request->usage.cached_tokens),
         log_integer("computed", request->computed),
         log_integer("generated", generated),
+        log_number("ttft_ms", milliseconds(request->submitted_ns, request->first_token_ns)),
         log_number("queue_ms", milliseconds(request->submitted_ns, started)),
         log_number("prefill_ms", milliseconds(started, first)),
         log_number("decode_ms", decode_ms),
         log_number("tokens_per_s", decode_ms > 0 ? decoded * 1e3 / decode_ms : 0),
     };
-    size_t count = 10;
+    size_t field_count = 11;
     if (tells_seed(request))
-        fields[count++] = log_integer("seed", (int64_t)request->seed); /* as a client gives it */
+        fields[field_count++] = log_integer("seed", (int64_t)request->seed); /* as a client gives it */
     if (error != NULL)
-        fields[count++] = log_text("error", error->text);
-    log_event(LOG_INFO, "request", fields, count);
+        fields[field_count++] = log_text("error", error->text);
+    log_event(LOG_INFO, "request", fields, field_count);
 }
 
 void request_end(struct engine_request *request, const struct error *error)
@@ -193,8 +211,12 @@ void request_end(struct engine_request *request, const struct error *error)
     }
     enum api_kind kind = request->call->kind;
     bool refused = error != NULL && error->status != STATUS_CANCELLED && !request->accepted;
-    if ((kind == API_CHAT || kind == API_COMPLETION) && !refused)
-        write_log(request, error);
+    if ((kind == API_CHAT || kind == API_COMPLETION) && !refused) {
+        enum stats_end end = end_of(request, error);
+        uint64_t now = clock_ns();
+        count(request, end, now);
+        write_log(request, end, now, error);
+    }
     atomic_store(&request->ended, true);
     request_post(request, &event);
 }

@@ -31,7 +31,8 @@ struct engine_request {
     /* Under the engine's lock. */
     struct engine_request *next; /* in a queue; in the engine thread's list of those that ended, of that thread */
     bool counts_as_waiting;
-    bool in_step; /* the running step computes rows of it */
+    uint32_t length; /* of the prompt: stats_length; 0: not known yet */
+    bool in_step;    /* the running step computes rows of it */
 
     /* Taken by the prepare thread, constant afterwards. */
     int32_t *end_ids; /* (end_count) */

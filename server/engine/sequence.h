@@ -33,8 +33,10 @@ struct sequence {
     struct cache_lease *lease; /* RUNNING */
     uint32_t hit;              /* tokens the lease began with */
     uint32_t committed;        /* ids whose KV is written */
+    uint64_t drawn_ns;         /* when its last token was; 0: none yet */
     uint32_t computed_before;  /* the most that `committed` ever was: more than that is not recomputation */
 
+    bool preempted;        /* WAITING: it ran before */
     bool held_back;        /* WAITING: another sequence computes a prefix of this one ... */
     uint32_t pending;      /* ... and this many tokens can be had from it */
     uint32_t rows_left;    /* WAITING: expected after the hit */

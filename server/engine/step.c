@@ -77,6 +77,11 @@ static bool preempt(struct loop *loop)
     return any;
 }
 
+static void observe(struct loop *loop, enum stats_histogram which, uint64_t from_ns, uint64_t to_ns)
+{
+    stats_observe(&loop->engine->stats, which, (double)(to_ns - from_ns) / 1e9);
+}
+
 static void post_started(struct loop *loop, struct sequence *sequence)
 {
     struct engine_request *request = sequence->request;
@@ -86,6 +91,9 @@ static void post_started(struct loop *loop, struct sequence *sequence)
     request->started_ns = clock_ns();
     request->usage.cached_tokens = sequence->hit;
     loop->status.cached_tokens += sequence->hit;
+    if (loop->status.prefix_cache)
+        loop->status.queried_tokens += request->prompt_count;
+    observe(loop, STATS_QUEUE_SECONDS, request->submitted_ns, request->started_ns);
     loop_publish(loop); /* running before it waits no more: at no time does it look gone */
     engine_waits_no_more(loop->engine, request);
     struct api_event event = {.type = API_EVENT_STARTED, .usage = request->usage};
@@ -267,11 +275,25 @@ static bool post_text(struct loop *loop, struct sequence *sequence, const struct
     return false;
 }
 
+/* All tokens of a step are drawn when it ends. */
+static void note_drawn(struct loop *loop, struct sequence *sequence)
+{
+    struct engine_request *request = sequence->request;
+    uint64_t now = loop->status.last_step_ns;
+    if (request->first_token_ns == 0) {
+        request->first_token_ns = now;
+        observe(loop, STATS_FIRST_TOKEN_SECONDS, request->submitted_ns, now);
+        observe(loop, STATS_PREFILL_SECONDS, request->started_ns, now);
+    }
+    if (sequence->drawn_ns != 0)
+        observe(loop, STATS_INTER_TOKEN_SECONDS, sequence->drawn_ns, now);
+    sequence->drawn_ns = now;
+}
+
 static void accept(struct loop *loop, struct sequence *sequence, const struct sample_result *result)
 {
     struct engine_request *request = sequence->request;
-    if (request->first_token_ns == 0)
-        request->first_token_ns = clock_ns();
+    note_drawn(loop, sequence);
     CHECK(sequence->count < sequence->capacity);
     sequence->ids[sequence->count++] = result->id;
     sampler_accept(sequence->sampler, result->id);
@@ -378,6 +400,7 @@ void step_run(struct loop *loop)
         .sequences = loop->batch.sequences,
         .sequence_count = loop->batch.count,
         .abandon = &loop->engine->abandon,
+        .progress_ns = &loop->engine->layer_ns,
     };
     uint64_t start_ns = clock_ns();
     model_step_submit(loop->model, &batch);
