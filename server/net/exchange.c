@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "kernels/base/log.h"
 #include "server/net/net_private.h"
@@ -29,13 +30,20 @@ static struct exchange *exchange_open(struct net *net, struct MHD_Connection *mh
     return exchange;
 }
 
+/* Other expectations than this one are ignored, as HTTP allows. */
+static bool asks_first(const struct exchange *exchange, const char *version)
+{
+    const char *expect = judge_header(exchange, "Expect");
+    return expect != NULL && strcasecmp(expect, "100-continue") == 0 && strcmp(version, "HTTP/1.0") != 0;
+}
+
 /* A refusal goes out now only where the client does not send before it is told to, or where the connection cannot be
  * trusted to say what follows. */
-static enum MHD_Result begin(struct exchange *exchange, const char *url)
+static enum MHD_Result begin(struct exchange *exchange, const char *url, const char *method, const char *version)
 {
     bool room = connection_attach(exchange);
     connection_set_deadline(exchange, exchange->net->args.body_timeout_ms);
-    if (!judge_framing(exchange)) {
+    if (!framing_is_clear(exchange, method, version)) {
         exchange->must_close = true;
         return respond_error(exchange, &exchange->error);
     }
@@ -43,7 +51,7 @@ static enum MHD_Result begin(struct exchange *exchange, const char *url)
     if (!room && !exchange->refused && exchange->endpoint != NULL && exchange->endpoint->parse != NULL)
         exchange_refuse(exchange, STATUS_BUSY, "overloaded", "too many connections");
     exchange->must_close = exchange->must_close || !room;
-    if (!exchange->refused || judge_header(exchange, "Expect") == NULL)
+    if (!exchange->refused || !asks_first(exchange, version))
         return MHD_YES;
     exchange->must_close = true;
     return respond_error(exchange, &exchange->error);
@@ -141,11 +149,10 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *mhd, const
                                 const char *version, const char *upload, size_t *upload_size, void **state)
 {
     struct exchange *exchange = *state;
-    (void)version;
     if (exchange == NULL) {
         exchange = exchange_open(context, mhd, method);
         *state = exchange;
-        return exchange == NULL ? MHD_NO : begin(exchange, url);
+        return exchange == NULL ? MHD_NO : begin(exchange, url, method, version);
     }
     if (*upload_size > 0) {
         enum MHD_Result result = body_receive(exchange, upload, *upload_size);

@@ -1,94 +1,88 @@
-/* What is decided from a request's headers alone: whether its framing can be trusted, which endpoint it wants, and
- * whether that one takes it now. */
+/* What is decided from a request's headers: which endpoint it wants, and whether that takes it now. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "server/net/net_private.h"
 
+#define SPACE " \t"
+
 const char *judge_header(const struct exchange *exchange, const char *name)
 {
     return MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, name);
 }
 
-struct header_count {
-    const char *name;
-    uint32_t count;
-};
+/* ---- what the body is written in ---- */
 
-static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+/* "utf-8", in any case, quoted or not; "utf8" is not its name, but what some call it. */
+static bool is_utf8(const char *charset)
 {
-    struct header_count *wanted = context;
-    (void)kind;
-    (void)value;
-    wanted->count += strcasecmp(name, wanted->name) == 0;
-    return MHD_YES;
+    charset += *charset == '"';
+    size_t size = strcspn(charset, "\";" SPACE);
+    return (size == 5 && strncasecmp(charset, "utf-8", size) == 0) ||
+           (size == 4 && strncasecmp(charset, "utf8", size) == 0);
 }
 
-static uint32_t header_count(struct exchange *exchange, const char *name)
+/* Every other type is taken for what it must be, JSON: many a script sends none, or a form's. */
+static bool type_is_known(const char *type)
 {
-    struct header_count wanted = {.name = name};
-    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, count_header, &wanted);
-    return wanted.count;
+    if (strncasecmp(type, "multipart/", strlen("multipart/")) == 0)
+        return false;
+    for (const char *at = strchr(type, ';'); at != NULL; at = strchr(at, ';')) {
+        at += 1 + strspn(at + 1, SPACE);
+        if (strncasecmp(at, "charset=", strlen("charset=")) == 0 && !is_utf8(at + strlen("charset=")))
+            return false;
+    }
+    return true;
 }
 
-static bool is_name_byte(char c)
+static void judge_media(struct exchange *exchange)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c != '\0' && strchr("!#$%&'*+-.^_`|~", c) != NULL);
+    const char *type = judge_header(exchange, "Content-Type");
+    const char *encoding = judge_header(exchange, "Content-Encoding");
+    char text[160];
+    if (encoding != NULL && *encoding != '\0' && strcasecmp(encoding, "identity") != 0)
+        snprintf(text, sizeof(text), "Content-Encoding is \"%.40s\"; bodies are sent as they are", encoding);
+    else if (type != NULL && !type_is_known(type))
+        snprintf(text, sizeof(text), "Content-Type is \"%.60s\"; a body is JSON in UTF-8 (application/json)", type);
+    else
+        return;
+    exchange_refuse(exchange, STATUS_UNSUPPORTED, "unsupported_media_type", text);
 }
 
-static enum MHD_Result check_name(void *context, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    bool *good = context;
-    (void)kind;
-    (void)value;
-    for (; *name != '\0' && *good; name++)
-        *good = is_name_byte(*name);
-    return MHD_YES;
-}
+/* ---- where it goes ---- */
 
-/* "Content-Length : 5" is a length for some readers and for others a header that they do not know. */
-static bool names_are_clear(struct exchange *exchange)
+static void find_endpoint(struct exchange *exchange, const char *url)
 {
-    bool good = true;
-    MHD_get_connection_values(exchange->mhd, MHD_HEADER_KIND, check_name, &good);
-    return good;
-}
-
-bool judge_framing(struct exchange *exchange)
-{
-    const char *encoding = judge_header(exchange, "Transfer-Encoding");
-    uint32_t lengths = header_count(exchange, "Content-Length");
-    if (lengths > 1 || (lengths == 1 && encoding != NULL))
-        exchange_refuse(exchange, STATUS_INVALID, "invalid_request", "the body's length is given twice");
-    else if (encoding != NULL &&
-             (strcasecmp(encoding, "chunked") != 0 || header_count(exchange, "Transfer-Encoding") > 1))
-        exchange_refuse(exchange, STATUS_UNSUPPORTED, "invalid_request", "Transfer-Encoding must be chunked");
-    else if (!names_are_clear(exchange))
-        exchange_refuse(exchange, STATUS_INVALID, "invalid_request",
-                        "a header's name has a character that names do not have");
-    return !exchange->refused;
+    struct error error;
+    bool options = strcmp(exchange->method, "OPTIONS") == 0;
+    if (options && strcmp(url, "*") == 0) {
+        exchange->allow = "GET, HEAD, POST, OPTIONS";
+        return;
+    }
+    if (url_path(url, &exchange->path, &error) == STATUS_OK) {
+        exchange->endpoint =
+            api_endpoint_find(exchange->method, exchange->path.data, &exchange->rest, &exchange->allow, &error);
+        if (exchange->endpoint != NULL || (options && exchange->allow != NULL))
+            return;
+    }
+    exchange->refused = true;
+    exchange->error = error;
 }
 
 void judge_target(struct exchange *exchange, const char *url)
 {
     const char *length = judge_header(exchange, "Content-Length");
-    struct error error;
-    if (url_path(url, &exchange->path, &error) != STATUS_OK) {
-        exchange->refused = true;
-        exchange->error = error;
+    find_endpoint(exchange, url);
+    if (exchange->refused)
         return;
-    }
-    exchange->endpoint =
-        api_endpoint_find(exchange->method, exchange->path.data, &exchange->rest, &exchange->allow, &error);
-    if (exchange->endpoint == NULL && !(strcmp(exchange->method, "OPTIONS") == 0 && exchange->allow != NULL)) {
-        exchange->refused = true;
-        exchange->error = error;
-    } else if (net_is_closing(exchange->net)) {
+    if (net_is_closing(exchange->net)) {
         exchange->must_close = true;
         exchange_refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
     } else if (length != NULL && strtoull(length, NULL, 10) > exchange->net->args.body_max) {
         body_refuse_size(exchange);
+    } else if (exchange->endpoint != NULL && exchange->endpoint->parse != NULL) {
+        judge_media(exchange);
     }
 }

@@ -13,8 +13,8 @@
 #include "kernels/base/log.h"
 #include "server/net/net_private.h"
 
-#define CONNECTIONS_RESERVE 64 /* beyond the limit, to be told so */
-#define CONNECTION_MEMORY ((size_t)32 << 10)
+#define CONNECTIONS_RESERVE 64               /* beyond the limit, to be told so */
+#define CONNECTION_MEMORY ((size_t)64 << 10) /* holds the headers, about 50 bytes more each */
 #define FILES_RESERVE 64
 #define CLOSE_WAIT_S 2 /* for replies under way to be written */
 

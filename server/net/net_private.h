@@ -137,8 +137,6 @@ void exchange_release(struct exchange *exchange);
 
 /* A request header's first value; NULL: it is not there. */
 const char *judge_header(const struct exchange *exchange, const char *name);
-/* Where the body ends must be said once and clearly: two readings of it are how requests are smuggled. */
-bool judge_framing(struct exchange *exchange);
 /* Finds the endpoint, or refuses. */
 void judge_target(struct exchange *exchange, const char *url);
 
@@ -156,6 +154,14 @@ void respond_log_refusal(const struct exchange *exchange, const struct error *er
 enum MHD_Result respond_options(struct exchange *exchange);
 /* Headers that every reply has. */
 void respond_add_headers(const struct exchange *exchange, struct MHD_Response *response);
+
+/* ---- framing.c ---- */
+
+/* Refuses what can be read in two ways. `method` and `version` as libmicrohttpd handed them over: where they lie
+ * matters. */
+bool framing_is_clear(struct exchange *exchange, const char *method, const char *version);
+/* A header block in which libmicrohttpd wrote NULs where it split; `version` lies within. */
+bool framing_block_is_clear(const char *block, size_t size, const char *version);
 
 /* ---- small parts ---- */
 

@@ -18,13 +18,15 @@ static const char *skip_authority(const char *url)
     const char *scheme = strstr(url, "://");
     if (*url == '/' || scheme == NULL)
         return url;
-    const char *path = strchr(scheme + 3, '/');
-    return path == NULL ? "/" : path;
+    const char *path = scheme + 3 + strcspn(scheme + 3, "/?");
+    return *path == '/' ? path : "/";
 }
 
 enum status url_path(const char *url, struct buffer *path, struct error *error)
 {
     for (url = skip_authority(url); *url != '\0' && *url != '?'; url++) {
+        if ((unsigned char)*url <= ' ' || *url == 0x7f)
+            return error_set(error, STATUS_INVALID, "the path has a blank or a control byte; it must be escaped");
         if (*url != '%') {
             buffer_byte(path, *url);
             continue;

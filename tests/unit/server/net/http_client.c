@@ -25,18 +25,22 @@ struct http_client http_connect(uint16_t port)
     return client;
 }
 
-void http_send(struct http_client *client, const char *text)
+void http_send_bytes(struct http_client *client, const char *bytes, size_t size)
 {
-    size_t size = strlen(text);
     while (size > 0) {
-        ssize_t sent = send(client->fd, text, size, MSG_NOSIGNAL);
+        ssize_t sent = send(client->fd, bytes, size, MSG_NOSIGNAL);
         if (sent < 0) {
             ck_assert(errno == EPIPE || errno == ECONNRESET);
             return;
         }
-        text += sent;
+        bytes += sent;
         size -= (size_t)sent;
     }
+}
+
+void http_send(struct http_client *client, const char *text)
+{
+    http_send_bytes(client, text, strlen(text));
 }
 
 void http_post(struct http_client *client, const char *path, const char *headers, const char *body)

@@ -22,6 +22,7 @@ struct http_reply {
 
 struct http_client http_connect(uint16_t port);
 void http_send(struct http_client *client, const char *text);
+void http_send_bytes(struct http_client *client, const char *bytes, size_t size); /* with NULs in them */
 /* A POST with a Content-Length. `headers`: more header lines, each with its CRLF; NULL: none. */
 void http_post(struct http_client *client, const char *path, const char *headers, const char *body);
 /* Reads until `text` has come (true) or the connection ended (false). Nothing for 20 s fails the test. */

@@ -2,6 +2,7 @@
 #include "tests/unit/server/net/serving.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 const struct api_facts facts = {
@@ -44,6 +45,26 @@ void stop(void)
 struct http_client connect_here(void)
 {
     return http_connect(net_port(net));
+}
+
+struct http_reply ask(const char *request)
+{
+    struct http_client client = connect_here();
+    http_send(&client, request);
+    struct http_reply reply = http_reply(&client, strncmp(request, "HEAD", 4) == 0);
+    http_close(&client);
+    return reply;
+}
+
+void assert_error(struct http_reply reply, uint32_t status, const char *code)
+{
+    char member[80];
+    snprintf(member, sizeof(member), "\"code\":\"%s\"", code);
+    ck_assert_msg(reply.status == status && strstr(reply.body.data, member) != NULL, "%s%s", reply.head,
+                  reply.body.data);
+    ck_assert_str_eq(http_header(&reply, "Content-Type"), "application/json");
+    ck_assert_uint_eq(strlen(http_header(&reply, "x-request-id")), 24);
+    http_reply_free(&reply);
 }
 
 void block_the_stream(void)

@@ -18,6 +18,10 @@ void start(void);
 void start_with(struct net_args args); /* without a listener: on a free port */
 void stop(void);
 struct http_client connect_here(void);
+/* One request on a connection of its own. */
+struct http_reply ask(const char *request);
+/* The reply has this status and code, as JSON, with an id; it is freed. */
+void assert_error(struct http_reply reply, uint32_t status, const char *code);
 /* Gives the first request text until its reader's socket is full and events pile up. */
 void block_the_stream(void);
 
