@@ -27,6 +27,9 @@
 #define API_STOP_STRINGS_MAX 16
 #define API_CHOICES_MAX 128
 #define API_TOP_LOGPROBS_MAX 20
+#define API_MODEL_NAME_MAX 256 /* bytes */
+#define API_UNKNOWN_NAMES_MAX 8
+#define API_UNKNOWN_NAME_BYTES_MAX 64
 
 /* What the server knows and replies say. Constant while serving; borrowed. */
 struct api_facts {
@@ -40,6 +43,7 @@ struct api_facts {
     const char *version;
     const char *eos_text; /* NULL: the model has none */
     bool has_chat_template;
+    bool strict_model; /* a request that names another model is a 404; otherwise any name is taken and echoed */
 };
 
 /* ---- a request ---- */
@@ -108,6 +112,10 @@ struct api_call {
     bool return_token_strings; /* tokenize */
     bool return_pieces;        /* tokenize: each token as {id, piece} */
     bool echo_service_tier;    /* the reply names the tier, since the request did */
+
+    /* Members of the body that no field has the name of: ignored, for the server to log and count. */
+    uint32_t unknown_count;
+    const char *unknown[API_UNKNOWN_NAMES_MAX]; /* the first ones, each cut to API_UNKNOWN_NAME_BYTES_MAX */
 };
 
 /* Parses a body (JSON, UTF-8) for an endpoint. A failure is a client's: error.field names the field. */

@@ -1,5 +1,5 @@
-/* What every endpoint's `parse` does: the body as an object, its members read through field tables, then the rules
- * between fields. */
+/* What every endpoint's `parse` does: the tables' defaults, the body as an object, its members read through the tables,
+ * then the rules between fields. */
 #ifndef API_BODY_H
 #define API_BODY_H
 

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/endpoint/endpoints.h"
+#include "api/openai_fields.h"
 #include "kernels/base/check.h"
 #include "kernels/base/thread.h"
 
@@ -14,11 +16,9 @@ struct api_call *api_call_blank(enum api_kind kind)
         return NULL;
     call->arena.limit_bytes = ARENA_BYTES_MAX;
     call->kind = kind;
-    call->chat.add_generation_prompt = true;
     call->chat.now_unix_s = (int64_t)(clock_unix_ms() / 1000);
-    call->sampling = (struct api_sampling){.temperature = 1, .top_p = 1, .repetition_penalty = 1};
-    call->choices = 1;
-    call->skip_special_tokens = true;
+    field_set_defaults(&openai_fields, call);
+    field_set_defaults(&openai_chat_fields, call);
     return call;
 }
 

@@ -5,9 +5,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "kernels/base/check.h"
+#include "kernels/base/utf8.h"
 
 /* ---- failures ---- */
 
@@ -88,11 +89,9 @@ enum status field_whole(const char *name, const cJSON *value, int64_t minimum, i
 
 static enum status read_float(const struct field *field, const cJSON *value, float *out, struct error *error)
 {
-    if (!cJSON_IsNumber(value))
-        return field_wrong_type(error, field->name, "a number", value);
     double number = value->valuedouble;
     if (number >= field->minimum && number <= field->maximum && !(field->above_minimum && number == field->minimum)) {
-        *out = (float)number;
+        *out = (float)number + 0.0f; /* no negative zero */
         /* A number too small for a float must not become one that is not allowed. */
         if (field->above_minimum && (double)*out <= field->minimum)
             *out = nextafterf((float)field->minimum, INFINITY);
@@ -153,37 +152,109 @@ enum status field_ids(const struct field_context *context, const char *name, con
     return STATUS_OK;
 }
 
-/* ---- tables ---- */
+/* ---- defaults ---- */
+
+void field_set_defaults(const struct field_table *table, struct api_call *call)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->rows[i];
+        void *member = (char *)call + field->offset;
+        if (field->standard == NULL)
+            continue;
+        if (field->member == FIELD_BOOL_MEMBER)
+            *(bool *)member = strcmp(field->standard, "true") == 0;
+        else if (field->member == FIELD_UINT32_MEMBER)
+            *(uint32_t *)member = (uint32_t)strtoul(field->standard, NULL, 10);
+        else if (field->member == FIELD_FLOAT_MEMBER)
+            *(float *)member = strtof(field->standard, NULL);
+    }
+}
+
+/* ---- what every row's data says ---- */
+
+static bool has_type(const cJSON *value, unsigned types)
+{
+    return ((types & FIELD_BOOL) != 0 && cJSON_IsBool(value)) ||
+           ((types & (FIELD_WHOLE | FIELD_NUMBER)) != 0 && cJSON_IsNumber(value)) ||
+           ((types & FIELD_STRING) != 0 && cJSON_IsString(value)) ||
+           ((types & FIELD_ARRAY) != 0 && cJSON_IsArray(value)) ||
+           ((types & FIELD_OBJECT) != 0 && cJSON_IsObject(value));
+}
+
+static enum status fail_type(const struct field *field, const cJSON *value, struct error *error)
+{
+    static const struct {
+        unsigned type;
+        const char *text;
+    } rows[] = {{FIELD_BOOL, "true or false"}, {FIELD_WHOLE, "a whole number"}, {FIELD_NUMBER, "a number"},
+                {FIELD_STRING, "a string"},    {FIELD_ARRAY, "an array"},       {FIELD_OBJECT, "an object"}};
+    char wanted[120] = "";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        size_t size = strlen(wanted);
+        if ((field->types & rows[i].type) != 0)
+            snprintf(wanted + size, sizeof(wanted) - size, "%s%s", size == 0 ? "" : " or ", rows[i].text);
+    }
+    return field_wrong_type(error, field->name, wanted, value);
+}
+
+static enum status check_count(const struct field *field, const cJSON *value, struct error *error)
+{
+    bool text = cJSON_IsString(value), array = cJSON_IsArray(value);
+    /* Of a field that is one string or several, the limit is on their number. */
+    if (field->count_max == 0 || (text && field->types != FIELD_STRING) || !(text || array || cJSON_IsObject(value)))
+        return STATUS_OK;
+    size_t count = text ? strlen(value->valuestring) : (size_t)cJSON_GetArraySize(value);
+    if (count <= field->count_max)
+        return STATUS_OK;
+    return field_invalid(error, field->name, "%s has %zu %s; at most %zu are accepted", field->name, count,
+                         text    ? "bytes"
+                         : array ? "items"
+                                 : "members",
+                         field->count_max);
+}
+
+static enum status read_number(const struct field *field, const cJSON *value, void *member, struct error *error)
+{
+    bool ranged = field->minimum < field->maximum;
+    int64_t whole;
+    if (!ranged && ((field->types & FIELD_NUMBER) != 0 || field->parse != NULL))
+        return STATUS_OK;
+    if ((field->types & FIELD_WHOLE) == 0)
+        return read_float(field, value, member, error);
+    enum status status = field_whole(field->name, value, ranged ? (int64_t)field->minimum : INT64_MIN,
+                                     ranged ? (int64_t)field->maximum : INT64_MAX, &whole, error);
+    if (status == STATUS_OK && field->member == FIELD_UINT32_MEMBER)
+        *(uint32_t *)member = (uint32_t)whole;
+    return status;
+}
+
+static enum status refuse(const struct field *field, struct error *error)
+{
+    return field_unsupported(error, field->name, "%s is not supported%s%s%s", field->name,
+                             field->harmless == NULL ? "" : " with this value", field->advice == NULL ? "" : "; ",
+                             field->advice == NULL ? "" : field->advice);
+}
 
 static enum status read_field(const struct field_context *context, const struct field *field, const cJSON *value,
                               struct error *error)
 {
     void *member = (char *)context->call + field->offset;
-    int64_t whole;
-    enum status status;
-    switch (field->type) {
-    case FIELD_HINT:
-        return STATUS_OK;
-    case FIELD_REFUSED:
-        if (field->harmless != NULL && field->harmless(value))
-            return STATUS_OK;
-        return field_unsupported(error, field->name, "%s is not supported%s", field->name,
-                                 field->harmless == NULL ? "" : " with this value");
-    case FIELD_BOOL:
-        return field_bool(field->name, value, member, error);
-    case FIELD_UINT32:
-        status = field_whole(field->name, value, (int64_t)field->minimum, (int64_t)field->maximum, &whole, error);
-        if (status == STATUS_OK)
-            *(uint32_t *)member = (uint32_t)whole;
-        return status;
-    case FIELD_FLOAT:
-        return read_float(field, value, member, error);
-    case FIELD_PARSED:
-        return field->parse(context, value, error);
-    }
-    CHECK(false);
-    return STATUS_INTERNAL;
+    enum status status = STATUS_OK;
+    if (field->act == FIELD_REFUSE)
+        return field->harmless != NULL && field->harmless(value) ? STATUS_OK : refuse(field, error);
+    if (!has_type(value, field->types))
+        return fail_type(field, value, error);
+    status = check_count(field, value, error);
+    if (status == STATUS_OK && cJSON_IsNumber(value))
+        status = read_number(field, value, member, error);
+    if (status == STATUS_OK && field->member == FIELD_BOOL_MEMBER)
+        *(bool *)member = cJSON_IsTrue(value);
+    if (status == STATUS_OK && field->parse != NULL)
+        status = field->parse(context, value, error);
+    return status;
 }
+
+/* ---- tables ---- */
 
 static const struct field *find(const struct field_table *const *tables, size_t table_count, const char *name)
 {
@@ -194,6 +265,19 @@ static const struct field *find(const struct field_table *const *tables, size_t 
     return NULL;
 }
 
+/* A misspelt field looks like one that does nothing: the server can tell whoever looks for it. */
+static enum status note_unknown(struct api_call *call, const char *name, struct error *error)
+{
+    if (call->unknown_count++ >= API_UNKNOWN_NAMES_MAX)
+        return STATUS_OK;
+    size_t size = strnlen(name, API_UNKNOWN_NAME_BYTES_MAX);
+    char *copy = arena_copy(&call->arena, name, size - utf8_incomplete_tail(name, size));
+    if (copy == NULL)
+        return field_no_memory(error);
+    call->unknown[call->unknown_count - 1] = copy;
+    return STATUS_OK;
+}
+
 enum status field_read(const struct field_context *context, const struct field_table *const *tables, size_t table_count,
                        struct error *error)
 {
@@ -201,8 +285,10 @@ enum status field_read(const struct field_context *context, const struct field_t
     for (const cJSON *value = context->body->child; value != NULL; value = value->next) {
         if (++members > FIELD_BODY_MEMBERS_MAX)
             return field_invalid(error, "", "the body has more than %d fields", FIELD_BODY_MEMBERS_MAX);
-        const struct field *field = cJSON_IsNull(value) ? NULL : find(tables, table_count, value->string);
-        enum status status = field == NULL ? STATUS_OK : read_field(context, field, value, error);
+        const struct field *field = find(tables, table_count, value->string);
+        enum status status = field == NULL         ? note_unknown(context->call, value->string, error)
+                             : cJSON_IsNull(value) ? STATUS_OK
+                                                   : read_field(context, field, value, error);
         if (status != STATUS_OK)
             return status;
     }
@@ -230,4 +316,9 @@ bool field_is_zero(const cJSON *value)
 bool field_is_one(const cJSON *value)
 {
     return cJSON_IsNumber(value) && value->valuedouble == 1;
+}
+
+bool field_is_minus_one(const cJSON *value)
+{
+    return cJSON_IsNumber(value) && value->valuedouble == -1;
 }

@@ -27,44 +27,50 @@ static void hang_numbers(cJSON *value, const char **at, const char *end)
         hang_numbers(child, at, end);
 }
 
-static int compare_keys(const void *a, const void *b)
+struct member {
+    cJSON *node;
+    size_t at; /* its place in the object */
+};
+
+static int compare_members(const void *a, const void *b)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    const struct member *left = a, *right = b;
+    int order = strcmp(left->node->string, right->node->string);
+    return order != 0 ? order : left->at < right->at ? -1 : 1;
 }
 
-static enum status fail_twice(const char *key, struct error *error)
-{
-    error_set(error, STATUS_INVALID, "the body is not valid JSON: an object has the key \"%.100s\" twice", key);
-    snprintf(error->code, sizeof(error->code), "invalid_json");
-    return error->status;
-}
-
-/* Sorted, equal keys are neighbours. */
-static enum status check_keys(const cJSON *object, struct error *error)
+/* As Python has it: the last value stands where the key was first. Sorted, equal keys are neighbours, in order. */
+static enum status merge_keys(cJSON *object, struct error *error)
 {
     size_t count = (size_t)cJSON_GetArraySize(object), i = 0;
     if (count < 2)
         return STATUS_OK;
-    const char **keys = calloc(count, sizeof(*keys));
-    if (keys == NULL)
+    struct member *members = calloc(count, sizeof(*members));
+    if (members == NULL)
         return error_no_memory(error, "the request");
-    for (const cJSON *child = object->child; child != NULL; child = child->next)
-        keys[i++] = child->string;
-    qsort(keys, count, sizeof(*keys), compare_keys);
-    enum status status = STATUS_OK;
-    for (i = 1; i < count && status == STATUS_OK; i++)
-        if (strcmp(keys[i - 1], keys[i]) == 0)
-            status = fail_twice(keys[i], error);
-    free(keys);
-    return status;
+    for (cJSON *child = object->child; child != NULL; child = child->next, i++)
+        members[i] = (struct member){child, i};
+    qsort(members, count, sizeof(*members), compare_members);
+    for (size_t first = 0, end; first < count; first = end) {
+        for (end = first + 1; end < count && strcmp(members[end].node->string, members[first].node->string) == 0;)
+            end++;
+        for (i = first + 1; i + 1 < end; i++)
+            cJSON_Delete(cJSON_DetachItemViaPointer(object, members[i].node));
+        if (end - first < 2)
+            continue;
+        cJSON *last = cJSON_DetachItemViaPointer(object, members[end - 1].node);
+        cJSON_ReplaceItemViaPointer(object, members[first].node, last);
+    }
+    free(members);
+    return STATUS_OK;
 }
 
-static enum status check_all_keys(const cJSON *value, struct error *error)
+static enum status merge_all_keys(cJSON *value, struct error *error)
 {
-    enum status status = cJSON_IsObject(value) ? check_keys(value, error) : STATUS_OK;
-    for (const cJSON *child = value->child; child != NULL && status == STATUS_OK; child = child->next)
+    enum status status = cJSON_IsObject(value) ? merge_keys(value, error) : STATUS_OK;
+    for (cJSON *child = value->child; child != NULL && status == STATUS_OK; child = child->next)
         if (child->child != NULL)
-            status = check_all_keys(child, error);
+            status = merge_all_keys(child, error);
     return status;
 }
 
@@ -85,12 +91,11 @@ enum status json_tree_open(const char *text, size_t size, struct json_tree *tree
         status = error_no_memory(error, "the request");
         goto fail;
     }
-    status = check_all_keys(tree->root, error);
-    if (status != STATUS_OK)
-        goto fail;
     const char *at = tree->text;
-    hang_numbers(tree->root, &at, tree->text + size);
-    return STATUS_OK;
+    hang_numbers(tree->root, &at, tree->text + size); /* while tree and text still have the same numbers */
+    status = merge_all_keys(tree->root, error);
+    if (status == STATUS_OK)
+        return STATUS_OK;
 
 fail:
     json_tree_close(tree);

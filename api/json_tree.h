@@ -1,5 +1,6 @@
 /* A parsed request body: cJSON's tree behind the strict scan, with what cJSON loses put back. Keys are looked up case-
- * sensitively, no key occurs twice in an object, and each number still has its exact text. */
+ * sensitively, of a key that an object has twice the last value counts (at the first one's place, as in Python), and each
+ * number still has its exact text. */
 #ifndef API_JSON_TREE_H
 #define API_JSON_TREE_H
 

@@ -5,6 +5,8 @@
 
 #include "api/field.h"
 
+#define OPENAI_KWARGS_MAX 256
+
 /* Fills call->chat.messages. */
 enum status openai_messages_parse(const struct field_context *context, const cJSON *value, struct error *error);
 /* The rule between continue_final_message and add_generation_prompt, after field_read. */

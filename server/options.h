@@ -48,6 +48,7 @@ struct options {
     int64_t prefill_chunk;
     int64_t step_ms;
     int64_t max_queue;
+    bool strict_model;
     bool no_prefix_cache;
 
     char *log_level;

@@ -2,6 +2,7 @@
 #include "api/body.h"
 #include "api/endpoint/endpoints.h"
 #include "api/json_scan.h"
+#include "api/openai_fields.h"
 #include "api/reply.h"
 
 static enum status parse_tokens(const struct field_context *context, const cJSON *value, struct error *error)
@@ -11,9 +12,9 @@ static enum status parse_tokens(const struct field_context *context, const cJSON
 }
 
 static const struct field rows[] = {
-    ROW_PARSED("tokens", parse_tokens),
+    ROW_PARSED("tokens", FIELD_ARRAY, parse_tokens),
     ROW_BOOL("skip_special_tokens", skip_special_tokens),
-    ROW_HINT("model"),
+    ROW_PARSED_UP_TO("model", FIELD_STRING, API_MODEL_NAME_MAX, openai_model_parse),
 };
 
 const struct field_table detokenize_fields = FIELD_TABLE(rows);
@@ -28,7 +29,6 @@ enum status detokenize_parse(struct api_call *call, const char *body, size_t siz
 {
     static const struct body_shape shape = {{&detokenize_fields, NULL}, finish};
     call->kind = API_DETOKENIZE;
-    call->skip_special_tokens = false;
     return body_parse(call, body, size, facts, &shape, error);
 }
 

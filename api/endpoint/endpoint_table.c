@@ -8,6 +8,7 @@
 static const struct api_endpoint endpoints[] = {
     {"POST", "/chat/completions", openai_chat_parse, openai_chat_event, NULL},
     {"POST", "/completions", openai_completions_parse, openai_completions_event, NULL},
+    {"POST", "/embeddings", openai_embeddings_parse, NULL, NULL}, /* always a failure */
     {"GET", "/models", NULL, NULL, models_list},
     {"GET", "/models/*", NULL, NULL, models_one},
     {"POST", "/tokenize", tokenize_parse, tokenize_event, NULL},
@@ -57,7 +58,10 @@ const struct api_endpoint *api_endpoint_find(const char *method, const char *pat
         other = &endpoints[i];
     }
     if (other == NULL) {
-        error_set(error, STATUS_NOT_FOUND, "there is no %.200s on this server", path);
+        error_set(error, STATUS_NOT_FOUND,
+                  "there is no %.200s on this server; it has /v1/chat/completions, /v1/completions, /v1/models, "
+                  "/tokenize, /detokenize and /health",
+                  path);
         return NULL;
     }
     *allow = strcmp(other->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";

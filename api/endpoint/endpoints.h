@@ -17,6 +17,9 @@ enum status openai_completions_parse(struct api_call *call, const char *body, si
                                      const struct api_facts *facts, struct error *error);
 void openai_completions_event(struct api_reply *reply, const struct api_event *event, struct buffer *out);
 
+enum status openai_embeddings_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
+                                    struct error *error);
+
 enum status tokenize_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                            struct error *error);
 void tokenize_event(struct api_reply *reply, const struct api_event *event, struct buffer *out);

@@ -1,8 +1,8 @@
 /* GET /v1/models and /v1/models/{id}: one object that both big dialects' clients read. */
-#include <string.h>
 #include <time.h>
 
 #include "api/endpoint/endpoints.h"
+#include "api/openai_fields.h"
 #include "kernels/base/json_writer.h"
 
 static void write_text(struct json_writer *writer, const char *key, const char *text)
@@ -64,12 +64,8 @@ enum status models_list(const struct api_facts *facts, const char *rest, struct 
 
 enum status models_one(const struct api_facts *facts, const char *rest, struct buffer *out, struct error *error)
 {
-    if (strcmp(rest, facts->model_id) != 0) {
-        error_field(error, STATUS_NOT_FOUND, "model", "the model \"%.120s\" is not here; this server has \"%.120s\"",
-                    rest, facts->model_id);
-        snprintf(error->code, sizeof(error->code), "model_not_found");
+    if (openai_model_check(rest, facts, error) != STATUS_OK)
         return error->status;
-    }
     struct json_writer writer = json_writer_start(out);
     write_model(&writer, facts);
     return STATUS_OK;

@@ -36,8 +36,10 @@ static enum status parse_best_of(const struct field_context *context, const cJSO
 }
 
 static const struct field rows[] = {
-    ROW_PARSED("prompt", parse_prompt),    ROW_PARSED("logprobs", parse_logprobs),
-    ROW_PARSED("best_of", parse_best_of),  ROW_BOOL("add_special_tokens", add_special_tokens),
+    ROW_PARSED("prompt", FIELD_STRING | FIELD_ARRAY, parse_prompt),
+    ROW_PARSED("logprobs", FIELD_WHOLE, parse_logprobs),
+    ROW_PARSED("best_of", FIELD_WHOLE, parse_best_of),
+    ROW_BOOL_ON("add_special_tokens", add_special_tokens),
     ROW_REFUSED("suffix", field_is_empty),
 };
 
@@ -60,6 +62,5 @@ enum status openai_completions_parse(struct api_call *call, const char *body, si
 {
     static const struct body_shape shape = {{&openai_completions_fields, &openai_fields}, finish};
     call->kind = API_COMPLETION;
-    call->add_special_tokens = true;
     return body_parse(call, body, size, facts, &shape, error);
 }

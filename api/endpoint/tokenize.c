@@ -5,6 +5,7 @@
 
 #include "api/body.h"
 #include "api/endpoint/endpoints.h"
+#include "api/openai_fields.h"
 #include "api/openai_messages.h"
 #include "api/reply.h"
 #include "api/text.h"
@@ -37,21 +38,21 @@ static enum status parse_messages(const struct field_context *context, const cJS
 }
 
 static const struct field rows[] = {
-    ROW_PARSED("prompt", parse_prompt),
-    ROW_PARSED("content", parse_content),
-    ROW_PARSED("messages", parse_messages),
-    ROW_BOOL("add_special_tokens", add_special_tokens),
+    ROW_PARSED("prompt", FIELD_STRING, parse_prompt),
+    ROW_PARSED("content", FIELD_STRING, parse_content),
+    ROW_PARSED("messages", FIELD_ARRAY, parse_messages),
+    ROW_BOOL("add_special_tokens", add_special_tokens), /* on where a prompt is sent */
     ROW_BOOL("add_special", add_special_tokens),
     ROW_BOOL("return_token_strs", return_token_strings),
     ROW_BOOL("with_pieces", return_pieces),
-    ROW_BOOL("add_generation_prompt", chat.add_generation_prompt),
+    ROW_BOOL_ON("add_generation_prompt", chat.add_generation_prompt),
     ROW_BOOL("continue_final_message", chat.continue_final_message),
-    ROW_PARSED("chat_template_kwargs", openai_kwargs_parse),
-    ROW_PARSED("reasoning_effort", openai_reasoning_effort_parse),
+    ROW_PARSED_UP_TO("chat_template_kwargs", FIELD_OBJECT, OPENAI_KWARGS_MAX, openai_kwargs_parse),
+    ROW_PARSED("reasoning_effort", FIELD_STRING, openai_reasoning_effort_parse),
+    ROW_PARSED_UP_TO("model", FIELD_STRING, API_MODEL_NAME_MAX, openai_model_parse),
     ROW_REFUSED("tools", field_is_empty),
     ROW_REFUSED("chat_template", field_is_empty),
     ROW_REFUSED("parse_special", field_is_false),
-    ROW_HINT("model"),
 };
 
 const struct field_table tokenize_fields = FIELD_TABLE(rows);

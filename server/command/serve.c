@@ -65,6 +65,7 @@ static void fill_facts(const struct options *options, struct service *service)
         .version = INCIPIT_VERSION,
         .eos_text = eos >= 0 ? tokenizer_special_text(runtime->tokenizer, eos) : NULL,
         .has_chat_template = runtime->chat_template != NULL,
+        .strict_model = options->strict_model,
     };
 }
 

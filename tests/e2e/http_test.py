@@ -300,7 +300,7 @@ def bad_values_are_named(server):
 @test
 def bad_json_is_told_with_its_place(server):
     good = json.dumps(chat("a"))
-    for body in ("", "{", good + "x", "[1]", '{"a":01}', "\ufeff" + good, '{"prompt":"a\\u0000b"}', '{"a":1,"a":2}', "nul"):
+    for body in ("", "{", good + "x", "[1]", '{"a":01}', "\ufeff" + good, '{"prompt":"a\\u0000b"}', "nul"):
         for path in (CHAT, COMPLETIONS, "/tokenize", "/detokenize"):
             server.error(path, body)
     reply = server.post(CHAT, b'{"messages":[{"role":"user","content":"\xff"}]}')

@@ -59,7 +59,19 @@ START_TEST(wrong_methods_and_paths_are_told_apart)
     ck_assert_ptr_null(api_endpoint_find("POST", "/v1/responses", &rest, &allow, &error));
     ck_assert_int_eq(error.status, STATUS_NOT_FOUND);
     ck_assert_uint_eq(api_error_status(&error), 404);
+    ck_assert_ptr_nonnull(strstr(error.text, "/v1/chat/completions"));
     ck_assert_ptr_null(allow);
+}
+END_TEST
+
+START_TEST(embeddings_are_refused_with_the_reason)
+{
+    static const char *const paths[] = {"/embeddings", "/v1/embeddings", "/v1/embeddings/"};
+    for (size_t i = 0; i < 3; i++) {
+        struct error error = bad_call(paths[i], "{\"input\":\"a\",\"model\":\"m\"}");
+        ck_assert_str_eq(error.code, "unsupported_model");
+        ck_assert_str_eq(error.text, "no embedding model is loaded; tiny only generates text");
+    }
 }
 END_TEST
 
@@ -151,6 +163,7 @@ Suite *suite(void)
     tcase_add_test(test_case, paths_are_found_with_and_without_the_version);
     tcase_add_test(test_case, the_rest_of_a_path_is_an_id);
     tcase_add_test(test_case, wrong_methods_and_paths_are_told_apart);
+    tcase_add_test(test_case, embeddings_are_refused_with_the_reason);
     tcase_add_test(test_case, every_failure_has_its_status_and_type);
     tcase_add_test(test_case, models_are_listed_and_found);
     tcase_add_test(test_case, the_server_says_what_it_is);

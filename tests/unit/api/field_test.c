@@ -1,6 +1,6 @@
-/* Every row of every endpoint's field tables, through whole requests: good values, bad values, null. Rows of simple types
- * are tried by what they say of themselves; rows with a parser or a refusal have samples here, and one without a sample
- * fails. */
+/* Every row of every endpoint's field tables, through whole requests: good values, bad values, null. Rows are tried by
+ * what they say of themselves; those with a parser or a refusal of their own have samples here too, and one without a
+ * sample fails. */
 #include "api/field.h"
 
 #include <math.h>
@@ -27,11 +27,10 @@ struct sample {
 #define COMPLETIONS "/v1/completions"
 
 static const struct sample samples[] = {
-    {NULL, "model", {"\"any name\"", "\"\""}, {"1", "[]", "true"}},
+    {NULL, "model", {"\"any name\"", "\"\""}, {"1"}},
     {NULL, "stream_options", {NULL}, {"{}", "{\"include_usage\":true}", "1"}}, /* without stream */
     {NULL, "max_tokens", {"0", "1", "32000", "1e6", "9223372036854775807"}, {"-1", "1.5", "\"5\"", "true", "1e30"}},
     {NULL, "max_completion_tokens", {"0", "7.0"}, {"-1", "{}"}},
-    {NULL, "n", {"1", "8", "2.0"}, {"0", "9", "129", "-1", "1.5", "\"1\""}},
     {NULL, "top_k", {"-1", "0", "1", "40.0", "2147483647"}, {"-2", "1.5", "4294967296", "\"1\""}},
     {NULL,
      "logit_bias",
@@ -50,42 +49,14 @@ static const struct sample samples[] = {
       "\"17\"]"}},
     {NULL, "stop_token_ids", {"[]", "[0,999,5.0]"}, {"[1000]", "[-1]", "[\"1\"]", "5", "[1.5]"}},
     {NULL, "service_tier", {"\"auto\"", "\"default\""}, {NULL}},
+    {NULL, "reasoning_format", {"\"none\"", "\"auto\""}, {"\"deepseek\"", "1"}},
     {NULL,
      "response_format",
      {"{\"type\":\"text\"}"},
      {"{\"type\":\"json_object\"}", "{\"type\":\"json_schema\",\"json_schema\":{}}", "{\"type\":\"other\"}", "{}",
       "\"text\""}},
-    {NULL, "structured_outputs", {NULL}, {"{\"json\":{}}"}},
-    {NULL, "guided_json", {NULL}, {"{}"}},
-    {NULL, "guided_regex", {NULL}, {"\"a\""}},
-    {NULL, "guided_choice", {"[]"}, {"[\"a\"]"}},
-    {NULL, "guided_grammar", {"\"\""}, {"\"a\""}},
-    {NULL, "grammar", {"\"\""}, {"\"root ::= a\""}},
-    {NULL, "json_schema", {NULL}, {"{}"}},
-    {NULL, "echo", {"false"}, {"true", "1"}},
-    {NULL, "prompt_logprobs", {NULL}, {"0", "5"}},
-    {NULL, "prompt_embeds", {NULL}, {"\"AAAA\""}},
-    {NULL, "cache_salt", {NULL}, {"\"a\""}},
-    {NULL, "truncate_prompt_tokens", {"-1"}, {"100"}},
-    {NULL, "use_beam_search", {"false"}, {"true"}},
-    {NULL, "bad_words", {"[]"}, {"[\"a\"]"}},
-    {NULL, "allowed_token_ids", {NULL}, {"[1]"}},
-    {NULL, "logits_processors", {"[]"}, {"[\"a\"]"}},
-    {NULL, "typical", {"1", "1.0"}, {"0.5"}},
-    {NULL, "typical_p", {"1"}, {"0.5"}},
-    {NULL, "tfs_z", {"1"}, {"0.5"}},
-    {NULL, "top_a", {"0"}, {"0.5"}},
-    {NULL, "mirostat", {"0"}, {"2"}},
-    {NULL, "mirostat_mode", {"0"}, {"1"}},
-    {NULL, "dynatemp_range", {"0", "0.0"}, {"0.5"}},
-    {NULL, "xtc_probability", {"0"}, {"0.5"}},
-    {NULL, "dry_multiplier", {"0"}, {"0.8"}},
-    {NULL, "repeat_penalty", {"1", "1.0"}, {"1.1"}},
-    {NULL, "lora_request", {NULL}, {"{}"}},
-    {NULL, "lora", {"[]"}, {"[{\"id\":0,\"scale\":1}]"}},
 
     {CHAT, "messages", {"[" MESSAGE "]"}, {"[]", "{}", "\"a\"", "[1]", "[null]", "[[]]", "[{}]"}},
-    {CHAT, "logprobs", {"true", "false"}, {"1", "\"true\""}},
     {NULL,
      "chat_template_kwargs",
      {"{}", "{\"enable_thinking\":false,\"a\":[1,{\"b\":null}]}"},
@@ -95,20 +66,12 @@ static const struct sample samples[] = {
      "reasoning_effort",
      {"\"none\"", "\"minimal\"", "\"low\"", "\"medium\"", "\"high\"", "\"xhigh\"", "\"max\""},
      {"\"most\"", "1", "\"\""}},
-    {NULL, "tools", {"[]"}, {"[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]", "1"}},
     {CHAT,
      "tool_choice",
      {"\"none\"", "\"auto\""},
      {"\"required\"", "{\"type\":\"function\",\"function\":{\"name\":\"f\"}}"}},
-    {CHAT, "functions", {"[]"}, {"[{\"name\":\"f\"}]"}},
     {CHAT, "function_call", {"\"none\"", "\"auto\""}, {"{\"name\":\"f\"}"}},
-    {CHAT, "audio", {NULL}, {"{\"voice\":\"a\",\"format\":\"wav\"}"}},
     {CHAT, "modalities", {"[\"text\"]", "[]"}, {"[\"text\",\"audio\"]", "\"text\"", "[1]"}},
-    {CHAT, "web_search_options", {NULL}, {"{}"}},
-    {CHAT, "moderation", {NULL}, {"{}"}},
-    {CHAT, "documents", {"[]"}, {"[{\"text\":\"a\"}]"}},
-    {NULL, "chat_template", {"\"\""}, {"\"{{ messages }}\""}},
-    {CHAT, "add_special_tokens", {"false"}, {"true"}},
 
     {COMPLETIONS,
      "prompt",
@@ -117,12 +80,10 @@ static const struct sample samples[] = {
       "[1.5]"}},
     {COMPLETIONS, "logprobs", {"0", "5", "20"}, {"21", "-1", "true", "\"1\""}},
     {COMPLETIONS, "best_of", {"0", "1"}, {"2", "-1", "true"}},
-    {COMPLETIONS, "suffix", {"\"\""}, {"\"a\""}},
 
     {"/tokenize", "prompt", {"\"a\"", "\"\""}, {"1", "[1]", "[\"a\"]"}},
     {"/tokenize", "content", {"\"a\"", "\"\""}, {"1", "[]"}},
     {"/tokenize", "messages", {"[" MESSAGE "]"}, {"[]", "1"}},
-    {"/tokenize", "parse_special", {"false"}, {"true"}},
     {"/detokenize", "tokens", {"[]", "[1,2]"}, {"[1000]", "\"a\"", "[\"a\"]", "1"}},
 };
 
@@ -163,13 +124,50 @@ static void try_samples(const char *path, const struct field *field)
     ck_assert_msg(found, "%s of %s has no sample", field->name, path);
 }
 
-static void try_bool(const char *path, const struct field *field)
+/* Numbers, and what is none. */
+static const char *const kinds[][2] = {{"true", "false"}, {"1", "0"},   {"1.5", "-0.5"},
+                                       {"\"a\"", "\"\""}, {"[]", "[]"}, {"{}", "{}"}};
+static const unsigned kind_types[] = {FIELD_BOOL,  FIELD_WHOLE | FIELD_NUMBER, FIELD_NUMBER, FIELD_STRING, FIELD_ARRAY,
+                                      FIELD_OBJECT};
+
+static void try_types(const char *path, const struct field *field)
 {
-    accept(path, field->name, "true");
-    accept(path, field->name, "false");
-    static const char *const bad[] = {"1", "0", "\"true\"", "[]", "{}"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        refuse(path, field->name, bad[i]);
+    ck_assert_msg(field->types != 0, "%s of %s does not say what it takes", field->name, path);
+    for (size_t i = 0; i < 6; i++) {
+        bool right = (field->types & kind_types[i]) != 0;
+        for (size_t k = 0; k < 2; k++) {
+            if (!right)
+                refuse(path, field->name, kinds[i][k]);
+            else if (field->act == FIELD_HINT)
+                accept(path, field->name, kinds[i][k]);
+        }
+    }
+}
+
+/* Values of a row whose refusal is one of the shared ones; false: it has one of its own. */
+static bool try_shared_refusal(const char *path, const struct field *field)
+{
+    static const struct {
+        bool (*harmless)(const cJSON *);
+        const char *good[4], *bad[4];
+    } rows[] = {
+        {NULL, {NULL}, {"1", "\"a\"", "[]", "{}"}},
+        {field_is_false, {"false"}, {"true", "0", "\"\""}},
+        {field_is_empty, {"\"\"", "[]", "{}"}, {"\"a\"", "[1]", "{\"a\":1}", "0"}},
+        {field_is_zero, {"0", "0.0", "false"}, {"1", "-1", "\"0\""}},
+        {field_is_one, {"1", "1.0"}, {"0.5", "true", "\"1\""}},
+        {field_is_minus_one, {"-1", "-1.0"}, {"1", "0", "\"-1\""}},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+        if (rows[i].harmless != field->harmless)
+            continue;
+        for (size_t k = 0; k < 4 && rows[i].good[k] != NULL; k++)
+            accept(path, field->name, rows[i].good[k]);
+        for (size_t k = 0; k < 4 && rows[i].bad[k] != NULL; k++)
+            refuse(path, field->name, rows[i].bad[k]);
+        return true;
+    }
+    return false;
 }
 
 static float call_float(const char *path, const struct field *field, const char *value)
@@ -204,55 +202,62 @@ static void try_float(const char *path, const struct field *field)
 }
 
 /* Rules between fields make some values bad by themselves: they have tests of their own. */
-static void try_uint32(const char *path, const struct field *field)
+static void try_whole(const char *path, const struct field *field)
 {
-    static const char *const bad[] = {"-1", "1.5", "4294967296", "\"1\"", "true", "[]"};
-    if (field->minimum == 0)
-        accept(path, field->name, strcmp(field->name, "top_logprobs") == 0 ? "0,\"logprobs\":true" : "0");
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        refuse(path, field->name, bad[i]);
+    char value[40];
+    snprintf(value, sizeof(value), "%.0f%s", field->minimum,
+             strcmp(field->name, "top_logprobs") == 0 ? ",\"logprobs\":true" : "");
+    accept(path, field->name, value);
+    snprintf(value, sizeof(value), "%.0f", field->minimum - 1);
+    refuse(path, field->name, value);
+    snprintf(value, sizeof(value), "%.0f", field->maximum + 1);
+    refuse(path, field->name, value);
+    refuse(path, field->name, "1.5");
+    refuse(path, field->name, "1e400");
 }
 
 static void try_row(const char *path, const struct field *field)
 {
-    static const char *const anything[] = {"1", "\"a\"", "true", "[]", "[{\"a\":1}]", "{\"a\":[1]}"};
     bool needed = strcmp(field->name, "messages") == 0 || strcmp(field->name, "prompt") == 0 ||
                   strcmp(field->name, "tokens") == 0 || strcmp(field->name, "content") == 0;
     if (!needed)
         accept(path, field->name, "null");
-    switch (field->type) {
-    case FIELD_HINT:
-        for (size_t i = 0; i < sizeof(anything) / sizeof(*anything); i++)
-            accept(path, field->name, anything[i]);
-        return;
-    case FIELD_BOOL:
-        try_bool(path, field);
-        return;
-    case FIELD_UINT32:
-        try_uint32(path, field);
-        return;
-    case FIELD_FLOAT:
-        try_float(path, field);
-        return;
-    case FIELD_REFUSED:
-    case FIELD_PARSED:
-        try_samples(path, field);
+    if (field->act == FIELD_REFUSE) {
+        if (!try_shared_refusal(path, field))
+            try_samples(path, field);
         return;
     }
+    try_types(path, field);
+    if (field->standard != NULL)
+        accept(path, field->name, field->standard);
+    if (field->minimum < field->maximum && (field->types & FIELD_WHOLE) != 0)
+        try_whole(path, field);
+    else if (field->minimum < field->maximum)
+        try_float(path, field);
+    if (field->parse != NULL)
+        try_samples(path, field);
 }
+
+static const struct {
+    const char *path;
+    const struct field_table *table;
+} tables[] = {
+    {CHAT, &openai_chat_fields},   {CHAT, &openai_fields},          {COMPLETIONS, &openai_completions_fields},
+    {COMPLETIONS, &openai_fields}, {"/tokenize", &tokenize_fields}, {"/detokenize", &detokenize_fields},
+};
+
+#define TABLES (sizeof(tables) / sizeof(*tables))
 
 START_TEST(every_row_takes_what_it_says_and_nothing_else)
 {
-    const struct {
-        const char *path;
-        const struct field_table *table;
-    } tables[] = {
-        {CHAT, &openai_chat_fields},   {CHAT, &openai_fields},          {COMPLETIONS, &openai_completions_fields},
-        {COMPLETIONS, &openai_fields}, {"/tokenize", &tokenize_fields}, {"/detokenize", &detokenize_fields},
-    };
-    for (size_t t = 0; t < sizeof(tables) / sizeof(*tables); t++)
-        for (size_t i = 0; i < tables[t].table->count; i++)
-            try_row(tables[t].path, &tables[t].table->rows[i]);
+    uint32_t acts[3] = {0};
+    for (size_t t = 0; t < TABLES; t++)
+        for (size_t i = 0; i < tables[t].table->count; i++) {
+            const struct field *field = &tables[t].table->rows[i];
+            try_row(tables[t].path, field);
+            acts[field->act]++;
+        }
+    printf("rows: implement %u, hint %u, refuse %u\n", acts[FIELD_IMPLEMENT], acts[FIELD_HINT], acts[FIELD_REFUSE]);
     for (size_t i = 0; i < sizeof(used) / sizeof(*used); i++)
         ck_assert_msg(used[i], "the sample of %s belongs to no row", samples[i].field);
 }
@@ -285,11 +290,86 @@ START_TEST(names_occur_once_in_a_request)
 }
 END_TEST
 
-START_TEST(unknown_fields_are_ignored)
+START_TEST(unknown_fields_are_ignored_and_noted)
 {
-    accept(CHAT, "client_metadata", "{\"a\":1}");
-    accept(COMPLETIONS, "context_management", "[1]");
     accept("/tokenize", "whatever", "1");
+    struct api_call *call = good_call(CHAT, "{\"client_metadata\":{\"a\":1},\"messages\":[" MESSAGE
+                                            "],\"Temperature\":9,\"user\":\"u\",\"z\":null}");
+    ck_assert_uint_eq(call->unknown_count, 3);
+    ck_assert_str_eq(call->unknown[0], "client_metadata");
+    ck_assert_str_eq(call->unknown[1], "Temperature");
+    ck_assert_str_eq(call->unknown[2], "z");
+    api_call_close(call);
+    struct buffer body = {0};
+    buffer_text(&body, "{\"prompt\":\"a\"");
+    for (int i = 0; i < 100; i++)
+        buffer_printf(&body, ",\"%s%d\":0",
+                      i == 1 ? "a name that goes on until its end is cut off, in the middle of \xC3\xA9" : "f", i);
+    buffer_text(&body, "}");
+    call = good_call(COMPLETIONS, body.data);
+    ck_assert_uint_eq(call->unknown_count, 100);
+    ck_assert_str_eq(call->unknown[1], "a name that goes on until its end is cut off, in the middle of ");
+    ck_assert_str_eq(call->unknown[API_UNKNOWN_NAMES_MAX - 1], "f7");
+    api_call_close(call);
+    buffer_free(&body);
+}
+END_TEST
+
+START_TEST(a_strict_server_takes_its_own_model_only)
+{
+    static const struct {
+        const char *path, *rest;
+    } rows[] = {{CHAT, "\"messages\":[" MESSAGE "]"},
+                {COMPLETIONS, "\"prompt\":\"a\""},
+                {"/tokenize", "\"prompt\":\"a\""},
+                {"/detokenize", "\"tokens\":[1]"}};
+    struct api_facts facts = test_facts;
+    facts.strict_model = true;
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const models[] = {"", "\"model\":null,", "\"model\":\"tiny\",", "\"model\":\"Tiny\",",
+                                             "\"model\":\"\","};
+        for (size_t m = 0; m < 5; m++) {
+            struct buffer body = {0};
+            struct api_call *call;
+            struct error error = {0};
+            buffer_printf(&body, "{%s%s}", models[m], rows[i].rest);
+            enum status status =
+                api_call_open(post_endpoint(rows[i].path), body.data, body.size, &facts, &call, &error);
+            ck_assert_int_eq(status, m < 3 ? STATUS_OK : STATUS_NOT_FOUND);
+            if (m >= 3) {
+                ck_assert_uint_eq(api_error_status(&error), 404);
+                ck_assert_str_eq(error.code, "model_not_found");
+                ck_assert_str_eq(error.field, "model");
+            }
+            api_call_close(call);
+            buffer_free(&body);
+        }
+    }
+}
+END_TEST
+
+/* A default that is written down and one that is sent give the same call. */
+START_TEST(the_default_of_a_row_is_what_absent_means)
+{
+    for (size_t t = 0; t < TABLES; t++)
+        for (size_t i = 0; i < tables[t].table->count; i++) {
+            const struct field *field = &tables[t].table->rows[i];
+            size_t size = field->member == FIELD_BOOL_MEMBER ? sizeof(bool) : sizeof(float);
+            /* tokenize has the default of the shape it is asked in: see below */
+            if (field->member == FIELD_NO_MEMBER || strncmp(field->name, "add_special", 11) == 0)
+                continue;
+            char *bodies[2] = {body_with(tables[t].path, field->name, "null"),
+                               body_with(tables[t].path, field->name, field->standard)};
+            struct api_call *calls[2];
+            for (size_t k = 0; k < 2; k++)
+                calls[k] = good_call(tables[t].path, bodies[k]);
+            ck_assert_msg(memcmp((char *)calls[0] + field->offset, (char *)calls[1] + field->offset, size) == 0,
+                          "%s of %s", field->name, tables[t].path);
+            for (size_t k = 0; k < 2; k++) {
+                api_call_close(calls[k]);
+                free(bodies[k]);
+            }
+        }
 }
 END_TEST
 
@@ -376,9 +456,12 @@ START_TEST(rules_between_fields_hold)
         {WITH("\"top_logprobs\":3,\"logprobs\":false"), "top_logprobs"},
         {WITH("\"top_logprobs\":21,\"logprobs\":true"), "top_logprobs"},
         {WITH("\"top_logprobs\":20,\"logprobs\":true"), NULL},
+        {WITH("\"top_logprobs\":0"), NULL},
         {WITH("\"min_tokens\":6,\"max_tokens\":5"), "min_tokens"},
         {WITH("\"min_tokens\":6"), NULL},
-        {WITH("\"max_tokens\":-1,\"max_completion_tokens\":5"), NULL},
+        {WITH("\"max_tokens\":-1,\"max_completion_tokens\":5"), "max_tokens"},
+        {WITH("\"n\":8"), NULL},
+        {WITH("\"n\":9"), "n"}, /* what runs at once, not what the wire allows */
         {WITH("\"max_completion_tokens\":null,\"max_tokens\":-1"), "max_tokens"},
         {WITH("\"continue_final_message\":true"), NULL},
         {WITH("\"continue_final_message\":true,\"add_generation_prompt\":false"), NULL},
@@ -445,7 +528,9 @@ Suite *suite(void)
     tcase_add_test(test_case, every_row_takes_what_it_says_and_nothing_else);
     tcase_add_test(test_case, a_number_out_of_range_is_told_the_limits_that_mean_something);
     tcase_add_test(test_case, names_occur_once_in_a_request);
-    tcase_add_test(test_case, unknown_fields_are_ignored);
+    tcase_add_test(test_case, unknown_fields_are_ignored_and_noted);
+    tcase_add_test(test_case, a_strict_server_takes_its_own_model_only);
+    tcase_add_test(test_case, the_default_of_a_row_is_what_absent_means);
     tcase_add_test(test_case, a_body_must_be_an_object_of_reasonable_size);
     tcase_add_test(test_case, defaults_are_those_of_the_wire);
     tcase_add_test(test_case, values_arrive_in_the_call);
