@@ -77,7 +77,9 @@ server_SOURCES := $(call sources,server)
 library = $(patsubst %,$(OUT)/lib%.a,$1)
 
 # What the tests of several floors share; a program takes what it uses. Those of the ground floor see nothing of it.
-SUPPORT_SOURCES := $(call find_sources,tests/support)
+SUPPORT_SOURCES := $(filter-out tests/support/fault.c,$(call find_sources,tests/support))
+# A library that is preloaded into the server: it makes chosen calls fail.
+FAULTS := $(OUT)/fault.so
 
 kernels_SEES := kernels base
 model_SEES := model kernels base
@@ -106,11 +108,16 @@ beside = $(filter-out %_test.c tests/unit/main.c,$(wildcard $(dir $1)*.c))
 
 .PHONY: all tests unit test test-long serve setup bench bench-kernels format tidy clean help
 all: $(BINARY)
-tests: $(TESTS)
+tests: $(TESTS) $(FAULTS)
 
 $(BINARY): $(OUT)/server/main.o $(call library,$(server_SEES))
 	@echo "LD  $@"
 	@$(CC) $(BASE_CFLAGS) $(BASE_LDFLAGS) $^ $(LIBS) -o $@
+
+$(FAULTS): tests/support/fault.c $(OUT)/flags
+	@mkdir -p $(@D)
+	@echo "LD  $@"
+	@$(CC) -std=c17 -D_GNU_SOURCE -O2 -g -fPIC -shared $(filter-out -Wpedantic,$(WARNINGS)) -Wno-missing-prototypes $< -o $@
 
 $(BUILD)/kernels_bench: $(OUT)/tests/bench/kernels_bench.o $(call library,$(kernels_SEES))
 	@echo "LD  $@"

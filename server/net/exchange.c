@@ -152,7 +152,7 @@ enum MHD_Result exchange_handle(void *context, struct MHD_Connection *mhd, const
     if (exchange == NULL) {
         exchange = exchange_open(context, mhd, method);
         *state = exchange;
-        return exchange == NULL ? MHD_NO : begin(exchange, url, method, version);
+        return exchange == NULL ? respond_no_memory(context, mhd) : begin(exchange, url, method, version);
     }
     if (*upload_size > 0) {
         enum MHD_Result result = body_receive(exchange, upload, *upload_size);

@@ -110,6 +110,8 @@ enum status net_open(const struct net_args *args, struct net **out, struct error
         status = listen_start(&net->args.listener, error);
     }
     if (status == STATUS_OK)
+        status = respond_open(net, error);
+    if (status == STATUS_OK)
         status = watch_start(net, error);
     if (status == STATUS_OK)
         status = start_daemon(net, error);
@@ -174,6 +176,7 @@ void net_close(struct net *net)
     else
         net_listener_close(&net->args.listener);
     watch_stop(net);
+    respond_close(net);
     pthread_cond_destroy(&net->none_left);
     pthread_mutex_destroy(&net->lock);
     free(net->connections);

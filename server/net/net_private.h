@@ -43,6 +43,7 @@ struct health {
 struct net {
     struct net_args args; /* defaults filled in */
     struct MHD_Daemon *daemon;
+    struct MHD_Response *no_memory; /* a 503, ready made */
     uint64_t request_id_seed;
     /* libmicrohttpd's thread: */
     uint64_t requests; /* ids drawn so far */
@@ -152,8 +153,14 @@ enum MHD_Result respond_error(struct exchange *exchange, const struct error *err
 /* The line of a request that is not served; respond_error writes it too. */
 void respond_log_refusal(const struct exchange *exchange, const struct error *error);
 enum MHD_Result respond_options(struct exchange *exchange);
-/* Headers that every reply has. */
-void respond_add_headers(const struct exchange *exchange, struct MHD_Response *response);
+/* Adds the headers that every reply has, queues it and lets it go. Where there was no memory for it (`response` is NULL
+ * or not `complete`), or is none now, a refusal made beforehand goes out instead. */
+enum MHD_Result respond_queue(struct exchange *exchange, uint32_t http_status, struct MHD_Response *response,
+                              bool complete);
+/* That refusal, which needs no memory: made and let go, and sent to a client whose request could not even begin. */
+enum status respond_open(struct net *net, struct error *error);
+void respond_close(struct net *net);
+enum MHD_Result respond_no_memory(struct net *net, struct MHD_Connection *mhd);
 
 /* ---- framing.c ---- */
 

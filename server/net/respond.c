@@ -9,6 +9,12 @@
 #define EXPOSED "x-request-id, request-id, retry-after"
 #define LOGGED_PATH_BYTES 256
 
+/* False: there was no memory for it. */
+static bool add(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
 /* A browser shows a reply to its page only if that page's origin is allowed by name. */
 static void add_cors(const struct exchange *exchange, struct MHD_Response *response)
 {
@@ -21,63 +27,86 @@ static void add_cors(const struct exchange *exchange, struct MHD_Response *respo
     MHD_add_response_header(response, "Access-Control-Expose-Headers", EXPOSED);
 }
 
-void respond_add_headers(const struct exchange *exchange, struct MHD_Response *response)
+static bool add_common(const struct exchange *exchange, struct MHD_Response *response)
 {
-    MHD_add_response_header(response, "x-request-id", exchange->id);
-    MHD_add_response_header(response, "request-id", exchange->id);
     add_cors(exchange, response);
-    if (exchange->must_close)
-        MHD_add_response_header(response, "Connection", "close");
+    return add(response, "x-request-id", exchange->id) && add(response, "request-id", exchange->id) &&
+           (!exchange->must_close || add(response, "Connection", "close"));
 }
 
 /* Clients try again after 429 and 5xx unless they are told that it is of no use. */
-static void add_retry(struct MHD_Response *response, uint32_t http_status)
+static bool add_retry(struct MHD_Response *response, uint32_t http_status)
 {
     if (http_status == 429 || http_status == 503)
-        MHD_add_response_header(response, "Retry-After", "1");
-    else if (http_status >= 500)
-        MHD_add_response_header(response, "x-should-retry", "false");
+        return add(response, "Retry-After", "1");
+    return http_status < 500 || add(response, "x-should-retry", "false");
 }
 
-static enum MHD_Result queue(struct exchange *exchange, uint32_t http_status, struct MHD_Response *response)
+/* ---- without memory ---- */
+
+enum status respond_open(struct net *net, struct error *error)
 {
-    respond_add_headers(exchange, response);
+    struct buffer body = {0};
+    struct error text;
+    error_no_memory(&text, "the reply");
+    api_error_body(NULL, &text, &body);
+    buffer_byte(&body, '\n');
+    if (!body.failed)
+        net->no_memory = MHD_create_response_from_buffer(body.size, body.data, MHD_RESPMEM_MUST_FREE);
+    if (net->no_memory == NULL)
+        buffer_free(&body);
+    else if (add(net->no_memory, "Content-Type", "application/json") && add_retry(net->no_memory, 503))
+        return STATUS_OK;
+    return error_no_memory(error, "the HTTP server");
+}
+
+void respond_close(struct net *net)
+{
+    if (net->no_memory != NULL)
+        MHD_destroy_response(net->no_memory);
+}
+
+enum MHD_Result respond_no_memory(struct net *net, struct MHD_Connection *mhd)
+{
+    return MHD_queue_response(mhd, 503, net->no_memory);
+}
+
+static enum MHD_Result give_up(struct exchange *exchange, struct MHD_Response *response)
+{
+    if (response != NULL)
+        MHD_destroy_response(response);
+    log_line(LOG_ERROR, "request %s: not enough memory for its reply", exchange->id);
+    exchange->http_status = 503;
+    return respond_no_memory(exchange->net, exchange->mhd);
+}
+
+/* ---- replies ---- */
+
+enum MHD_Result respond_queue(struct exchange *exchange, uint32_t http_status, struct MHD_Response *response,
+                              bool complete)
+{
+    if (!complete || !add_common(exchange, response))
+        return give_up(exchange, response);
     exchange->http_status = http_status;
     enum MHD_Result result = MHD_queue_response(exchange->mhd, http_status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-/* A reply that there was no memory for is one more failure to tell, in few bytes. */
-static uint32_t replace_failed(struct exchange *exchange, uint32_t http_status, struct buffer *body)
-{
-    struct error error;
-    if (!body->failed)
-        return http_status;
-    log_line(LOG_ERROR, "request %s: not enough memory for its reply", exchange->id);
-    buffer_free(body);
-    error_no_memory(&error, "the reply");
-    api_error_body(exchange->endpoint, &error, body);
-    buffer_byte(body, '\n');
-    return api_error_status(&error);
-}
-
 enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body)
 {
     buffer_byte(body, '\n'); /* a terminal's prompt begins on a line of its own */
-    http_status = replace_failed(exchange, http_status, body);
     struct MHD_Response *response =
         body->failed ? NULL : MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
         buffer_free(body);
-        return MHD_NO;
+        return give_up(exchange, NULL);
     }
     *body = (struct buffer){0};
-    MHD_add_response_header(response, "Content-Type", "application/json");
-    if (http_status == 405 && exchange->allow != NULL)
-        MHD_add_response_header(response, "Allow", exchange->allow);
-    add_retry(response, http_status);
-    return queue(exchange, http_status, response);
+    bool allows = http_status == 405 && exchange->allow != NULL;
+    bool complete = add(response, "Content-Type", "application/json") &&
+                    (!allows || add(response, "Allow", exchange->allow)) && add_retry(response, http_status);
+    return respond_queue(exchange, http_status, response, complete);
 }
 
 /* What a client did wrong is its own affair; that work is turned away is the operator's. */
@@ -106,13 +135,11 @@ enum MHD_Result respond_options(struct exchange *exchange)
     static char nothing[] = "";
     const char *headers = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Access-Control-Request-Headers");
     struct MHD_Response *response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
-    if (response == NULL)
-        return MHD_NO;
-    MHD_add_response_header(response, "Allow", exchange->allow);
-    MHD_add_response_header(response, "Access-Control-Allow-Methods", exchange->allow);
-    /* Named one by one: "*" does not stand for Authorization. */
-    if (headers != NULL)
+    bool complete = response != NULL && add(response, "Allow", exchange->allow) &&
+                    add(response, "Access-Control-Allow-Methods", exchange->allow) &&
+                    add(response, "Access-Control-Max-Age", "600");
+    /* Named one by one: "*" does not stand for Authorization. An empty list is none. */
+    if (complete && headers != NULL)
         MHD_add_response_header(response, "Access-Control-Allow-Headers", headers);
-    MHD_add_response_header(response, "Access-Control-Max-Age", "600");
-    return queue(exchange, 204, response);
+    return respond_queue(exchange, 204, response, complete);
 }

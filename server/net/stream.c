@@ -6,6 +6,7 @@
 #include "server/net/net_private.h"
 
 #define BLOCK_BYTES ((size_t)16 << 10)
+#define ERROR_BYTES ((size_t)2 << 10) /* taken when a stream begins: room for its last words */
 
 static size_t write_some(struct exchange *exchange, char *to, size_t room)
 {
@@ -19,10 +20,22 @@ static size_t write_some(struct exchange *exchange, char *to, size_t room)
     return size;
 }
 
+/* There is nothing else in `out` when an event is added. */
+static void add_no_memory(struct exchange *exchange)
+{
+    struct api_event event = {.type = API_EVENT_ERROR};
+    error_no_memory(&event.error, "the reply");
+    buffer_clear(&exchange->out);
+    api_reply_event(exchange->reply, &event, &exchange->out);
+}
+
 static void add_event(struct exchange *exchange, const struct api_event *event)
 {
     api_reply_event(exchange->reply, event, &exchange->out);
-    if (event->type != API_EVENT_END && event->type != API_EVENT_ERROR)
+    bool failed = exchange->out.failed;
+    if (failed)
+        add_no_memory(exchange);
+    if (!failed && event->type != API_EVENT_END && event->type != API_EVENT_ERROR)
         return;
     exchange->ended = true;
     exchange_release(exchange);
@@ -62,16 +75,12 @@ static ssize_t stream_read(void *context, uint64_t position, char *to, size_t ro
 
 enum MHD_Result stream_begin(struct exchange *exchange)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, exchange, NULL);
-    if (response == NULL)
-        return MHD_NO;
-    MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8");
-    MHD_add_response_header(response, "Cache-Control", "no-cache");
-    MHD_add_response_header(response, "X-Accel-Buffering", "no");
-    respond_add_headers(exchange, response);
-    exchange->http_status = 200;
-    enum MHD_Result result = MHD_queue_response(exchange->mhd, 200, response);
-    MHD_destroy_response(response);
-    return result;
+    struct MHD_Response *response = NULL;
+    if (buffer_reserve(&exchange->out, ERROR_BYTES))
+        response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, exchange, NULL);
+    bool complete = response != NULL &&
+                    MHD_add_response_header(response, "Content-Type", "text/event-stream; charset=utf-8") == MHD_YES &&
+                    MHD_add_response_header(response, "Cache-Control", "no-cache") == MHD_YES &&
+                    MHD_add_response_header(response, "X-Accel-Buffering", "no") == MHD_YES;
+    return respond_queue(exchange, 200, response, complete);
 }

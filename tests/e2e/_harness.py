@@ -36,6 +36,12 @@ def model():
     )
 
 
+def command(*options):
+    """How a server is started."""
+    cpu = os.environ.get("INCIPIT_CPU") or "auto"
+    return [binary(), "serve", "--model", model(), "--port", "0", "--cpu", cpu, *options]
+
+
 class Reply:
     def __init__(self, status, headers, body):
         self.status = status
@@ -51,11 +57,15 @@ class Server:
 
     running = []
 
-    def __init__(self, *options):
+    def __init__(self, *options, environment=None, stderr=None):
         self.log = tempfile.TemporaryFile(mode="w+b")
-        cpu = os.environ.get("INCIPIT_CPU") or "auto"
-        command = [binary(), "serve", "--model", model(), "--port", "0", "--cpu", cpu, *options]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command(*options),
+            stdout=subprocess.PIPE,
+            stderr=self.log if stderr is None else stderr,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, **(environment or {})},
+        )
         Server.running.append(self)
         self.host, self.port = self._read_address()
         self._wait_for_health()
