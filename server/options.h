@@ -50,6 +50,7 @@ struct options {
     int64_t max_queue;
     bool strict_model;
     bool no_prefix_cache;
+    int64_t watchdog; /* seconds */
 
     char *log_level;
     char *log_format;

@@ -158,6 +158,16 @@ const struct option_row options_table[] = {
      .standard = "false",
      .help = "compute every prompt from its first token"},
 
+    {.name = "watchdog",
+     .kind = OPTION_INTEGER,
+     .offset = AT(watchdog),
+     .commands = OPTIONS_SERVE,
+     .value_name = "SECONDS",
+     .standard = "60",
+     .minimum = 1,
+     .maximum = 86400,
+     .help = "an engine that has work and computes no layer for so long is stuck: /health says 503"},
+
     {.name = "log-level",
      .kind = OPTION_CHOICE,
      .offset = AT(log_level),

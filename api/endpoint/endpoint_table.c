@@ -16,6 +16,7 @@ static const struct api_endpoint endpoints[] = {
     {"GET", "/tokenizer_info", NULL, NULL, tokenizer_info_answer},
     {"GET", "/health", NULL, NULL, NULL},
     {"GET", "/ping", NULL, NULL, NULL},
+    {"GET", "/metrics", NULL, NULL, NULL},
     {"GET", "/version", NULL, NULL, version_answer},
     {"GET", "/", NULL, NULL, version_answer},
 };

@@ -75,6 +75,7 @@ static enum status open_net(const struct options *options, struct service *servi
         .listener = service->listener,
         .engine = service->engine,
         .facts = &service->facts,
+        .watchdog_ms = (uint32_t)options->watchdog * 1000,
         .cors_origin = options->cors_origin[0] != '\0' ? options->cors_origin : NULL,
     };
     service->listener.host = NULL; /* net's from now on */

@@ -7,6 +7,7 @@
 
 #include "kernels/base/log.h"
 #include "server/net/net_private.h"
+#include "server/net/page.h"
 
 void exchange_refuse(struct exchange *exchange, enum status status, const char *code, const char *text)
 {
@@ -64,11 +65,11 @@ static enum MHD_Result answer(struct exchange *exchange)
     struct buffer body = {0};
     struct error error;
     const struct api_endpoint *endpoint = exchange->endpoint;
-    enum status status = endpoint->answer != NULL
-                             ? endpoint->answer(exchange->net->args.facts, exchange->rest, &body, &error)
-                             : health_write(exchange->net, &body, &error);
+    const struct page *page = endpoint->answer == NULL ? page_find(endpoint->path) : NULL;
+    enum status status = page == NULL ? endpoint->answer(exchange->net->args.facts, exchange->rest, &body, &error)
+                                      : page->write(exchange->net, &body, &error);
     if (status == STATUS_OK)
-        return respond(exchange, 200, &body);
+        return page == NULL ? respond(exchange, 200, &body) : respond_page(exchange, page->content_type, &body);
     buffer_free(&body);
     return respond_error(exchange, &error);
 }

@@ -2,25 +2,13 @@
 #include <stdio.h>
 
 #include "kernels/base/json_writer.h"
+#include "kernels/base/log.h"
 #include "server/net/net_private.h"
 
-#define STUCK_NS (UINT64_C(60) * 1000000000) /* no step is as long */
-
-bool health_is_stuck(struct health *health, const struct engine_status *status, uint64_t now_ns)
+bool health_is_stuck(const struct engine_heartbeat *heartbeat, uint32_t watchdog_ms, uint64_t now_ns)
 {
-    bool has_work = status->running > 0 || status->waiting > 0;
-    if (!has_work)
-        health->still_since_ns = 0;
-    else if (health->still_since_ns == 0 || status->steps != health->steps)
-        health->still_since_ns = now_ns;
-    health->steps = status->steps;
-    return has_work && now_ns - health->still_since_ns > STUCK_NS;
-}
-
-static void write_count(struct json_writer *writer, const char *key, uint64_t count)
-{
-    json_key(writer, key);
-    json_integer(writer, (int64_t)count);
+    return heartbeat->progress_ns != 0 && now_ns > heartbeat->progress_ns &&
+           now_ns - heartbeat->progress_ns > (uint64_t)watchdog_ms * 1000000;
 }
 
 static enum status fail(struct error *error, const char *code, const char *text)
@@ -30,19 +18,49 @@ static enum status fail(struct error *error, const char *code, const char *text)
     return error->status;
 }
 
+enum status health_check(struct net *net, struct error *error)
+{
+    struct engine_heartbeat heartbeat = engine_heartbeat(net->args.engine);
+    uint64_t now_ns = clock_ns();
+    char text[128];
+    if (!health_is_stuck(&heartbeat, net->args.watchdog_ms, now_ns))
+        return STATUS_OK;
+    snprintf(text, sizeof(text), "stuck: the %s thread has work and has not come further for %.1f seconds",
+             heartbeat.thread, (double)(now_ns - heartbeat.progress_ns) / 1e9);
+    return fail(error, "overloaded", text);
+}
+
+void health_watch(struct net *net)
+{
+    struct error error;
+    bool stuck = health_check(net, &error) != STATUS_OK;
+    if (stuck && !net->told_stuck)
+        log_line(LOG_ERROR, "%s; /health says 503", error.text);
+    else if (!stuck && net->told_stuck)
+        log_line(LOG_WARN, "the engine moves again");
+    net->told_stuck = stuck;
+}
+
+static void write_count(struct json_writer *writer, const char *key, uint64_t count)
+{
+    json_key(writer, key);
+    json_integer(writer, (int64_t)count);
+}
+
 enum status health_write(struct net *net, struct buffer *out, struct error *error)
 {
     struct engine_status status = engine_status(net->args.engine);
     if (net_is_closing(net))
         return fail(error, "draining", "the server is stopping");
-    if (health_is_stuck(&net->health, &status, clock_ns()))
-        return fail(error, "overloaded", "the engine has not moved for a minute");
+    if (health_check(net, error) != STATUS_OK)
+        return error->status;
     struct json_writer writer = json_writer_start(out);
     json_object_begin(&writer);
     json_key(&writer, "status");
     json_string(&writer, "ok");
     write_count(&writer, "running", status.running);
     write_count(&writer, "waiting", status.waiting);
+    write_count(&writer, "preempted", status.preempted);
     json_key(&writer, "pages");
     json_object_begin(&writer);
     write_count(&writer, "total", status.pages_total);
@@ -59,5 +77,6 @@ enum status health_write(struct net *net, struct buffer *out, struct error *erro
     write_count(&writer, "evicted_blocks", status.evicted_blocks);
     write_count(&writer, "steps", status.steps);
     json_object_end(&writer);
+    buffer_byte(out, '\n');
     return STATUS_OK;
 }

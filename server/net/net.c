@@ -41,6 +41,7 @@ static void fill_defaults(struct net_args *args)
     args->header_timeout_ms = args->header_timeout_ms == 0 ? 60000 : args->header_timeout_ms;
     args->body_timeout_ms = args->body_timeout_ms == 0 ? 120000 : args->body_timeout_ms;
     args->stall_timeout_ms = args->stall_timeout_ms == 0 ? 60000 : args->stall_timeout_ms;
+    args->watchdog_ms = args->watchdog_ms == 0 ? 60000 : args->watchdog_ms;
     args->keepalive_ms = args->keepalive_ms == 0 ? 10000 : args->keepalive_ms;
 }
 
@@ -99,6 +100,7 @@ enum status net_open(const struct net_args *args, struct net **out, struct error
     net->epoll_fd = net->event_fd = -1;
     pthread_mutex_init(&net->lock, NULL);
     pthread_cond_init(&net->none_left, NULL);
+    metrics_open(&net->metrics);
     fill_defaults(&net->args);
     enum status status = STATUS_IO;
     if (getrandom(&net->request_id_seed, sizeof(net->request_id_seed), 0) != sizeof(net->request_id_seed))
@@ -179,6 +181,7 @@ void net_close(struct net *net)
     respond_close(net);
     pthread_cond_destroy(&net->none_left);
     pthread_mutex_destroy(&net->lock);
+    metrics_close(&net->metrics);
     free(net->connections);
     free(net);
 }

@@ -43,6 +43,7 @@ struct net_args {
     uint32_t header_timeout_ms; /* from the connection, or the reply before, to the end of the headers; 60,000 */
     uint32_t body_timeout_ms;   /* for the whole body; 120,000 */
     uint32_t stall_timeout_ms;  /* without a byte read or written; 60,000, rounded up to seconds */
+    uint32_t watchdog_ms;       /* the engine is stuck if it has work and does not come further; 60,000 */
     uint32_t keepalive_ms;      /* between the comments of a waiting stream; 10,000 */
 };
 

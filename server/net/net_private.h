@@ -17,6 +17,7 @@
 
 #include "kernels/base/buffer.h"
 #include "kernels/base/thread.h"
+#include "server/net/metrics.h"
 #include "server/net/net.h"
 
 #define REQUEST_ID_SIZE 25 /* 24 characters and the NUL */
@@ -34,12 +35,6 @@ struct connection {
     struct connection *next_free;
 };
 
-/* What looks at /health have seen of an engine with work that does not move. */
-struct health {
-    uint64_t steps;          /* the engine's count ... */
-    uint64_t still_since_ns; /* ... and the first look that saw it with work to do; 0: it had none */
-};
-
 struct net {
     struct net_args args; /* defaults filled in */
     struct MHD_Daemon *daemon;
@@ -47,7 +42,9 @@ struct net {
     uint64_t request_id_seed;
     /* libmicrohttpd's thread: */
     uint64_t requests; /* ids drawn so far */
-    struct health health;
+
+    struct metrics metrics;
+    bool told_stuck; /* the watcher's: the log says that the engine is stuck */
 
     pthread_mutex_t lock;
     pthread_cond_t none_left;       /* exchange_count became 0 */
@@ -148,7 +145,8 @@ void body_refuse_size(struct exchange *exchange);
 enum MHD_Result stream_begin(struct exchange *exchange);
 
 /* Queues a whole reply; takes the bytes of `body`. */
-enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body);
+enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body); /* JSON */
+enum MHD_Result respond_page(struct exchange *exchange, const char *content_type, struct buffer *body);
 enum MHD_Result respond_error(struct exchange *exchange, const struct error *error);
 /* The line of a request that is not served; respond_error writes it too. */
 void respond_log_refusal(const struct exchange *exchange, const struct error *error);
@@ -172,9 +170,12 @@ bool framing_block_is_clear(const char *block, size_t size, const char *version)
 
 /* ---- small parts ---- */
 
-/* Whether an engine has had work but has not moved for a minute, judged from look to look: one that began to work since
- * the last look is not stuck, however long ago that was. */
-bool health_is_stuck(struct health *health, const struct engine_status *status, uint64_t now_ns);
+/* Whether a thread of the engine has had work but has not come further for so long. */
+bool health_is_stuck(const struct engine_heartbeat *heartbeat, uint32_t watchdog_ms, uint64_t now_ns);
+/* STATUS_BUSY: it is stuck, with the reason. */
+enum status health_check(struct net *net, struct error *error);
+/* Tells the log when the engine gets stuck and when it moves again. The watcher's. */
+void health_watch(struct net *net);
 /* The state of the engine as a body; a failure: it does not answer. */
 enum status health_write(struct net *net, struct buffer *out, struct error *error);
 /* The path of a request target, percent-decoded, without query. */

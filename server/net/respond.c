@@ -71,12 +71,19 @@ enum MHD_Result respond_no_memory(struct net *net, struct MHD_Connection *mhd)
     return MHD_queue_response(mhd, 503, net->no_memory);
 }
 
+static void note_status(struct exchange *exchange, uint32_t http_status)
+{
+    exchange->http_status = http_status;
+    metrics_count_response(&exchange->net->metrics, exchange->endpoint == NULL ? "other" : exchange->endpoint->path,
+                           http_status);
+}
+
 static enum MHD_Result give_up(struct exchange *exchange, struct MHD_Response *response)
 {
     if (response != NULL)
         MHD_destroy_response(response);
     log_line(LOG_ERROR, "request %s: not enough memory for its reply", exchange->id);
-    exchange->http_status = 503;
+    note_status(exchange, 503);
     return respond_no_memory(exchange->net, exchange->mhd);
 }
 
@@ -87,15 +94,15 @@ enum MHD_Result respond_queue(struct exchange *exchange, uint32_t http_status, s
 {
     if (!complete || !add_common(exchange, response))
         return give_up(exchange, response);
-    exchange->http_status = http_status;
+    note_status(exchange, http_status);
     enum MHD_Result result = MHD_queue_response(exchange->mhd, http_status, response);
     MHD_destroy_response(response);
     return result;
 }
 
-enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body)
+static enum MHD_Result respond_typed(struct exchange *exchange, uint32_t http_status, const char *content_type,
+                                     struct buffer *body)
 {
-    buffer_byte(body, '\n'); /* a terminal's prompt begins on a line of its own */
     struct MHD_Response *response =
         body->failed ? NULL : MHD_create_response_from_buffer(body->size, body->data, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
@@ -104,15 +111,27 @@ enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct 
     }
     *body = (struct buffer){0};
     bool allows = http_status == 405 && exchange->allow != NULL;
-    bool complete = add(response, "Content-Type", "application/json") &&
+    bool complete = add(response, "Content-Type", content_type) &&
                     (!allows || add(response, "Allow", exchange->allow)) && add_retry(response, http_status);
     return respond_queue(exchange, http_status, response, complete);
+}
+
+enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body)
+{
+    buffer_byte(body, '\n'); /* a terminal's prompt begins on a line of its own */
+    return respond_typed(exchange, http_status, "application/json", body);
+}
+
+enum MHD_Result respond_page(struct exchange *exchange, const char *content_type, struct buffer *body)
+{
+    return respond_typed(exchange, 200, content_type, body);
 }
 
 /* What a client did wrong is its own affair; that work is turned away is the operator's. */
 void respond_log_refusal(const struct exchange *exchange, const struct error *error)
 {
     uint32_t http_status = api_error_status(error);
+    metrics_count_refusal(&exchange->net->metrics, api_error_code(error));
     char path[LOGGED_PATH_BYTES];
     snprintf(path, sizeof(path), "%s", exchange->path.data == NULL ? "" : exchange->path.data);
     log_event(http_status == 429 || http_status >= 500 ? LOG_WARN : LOG_INFO, "refused",

@@ -97,7 +97,7 @@ static void check_times(struct net *net)
     pthread_mutex_unlock(&net->lock);
 }
 
-/* How long to sleep: for ever while there is nobody. */
+/* How long to sleep: for ever while there is nobody, and nothing left to do for those who were there. */
 static int tick_ms(struct net *net)
 {
     const struct net_args *args = &net->args;
@@ -105,6 +105,7 @@ static int tick_ms(struct net *net)
     pthread_mutex_lock(&net->lock);
     bool nobody = net->open_connections == 0;
     pthread_mutex_unlock(&net->lock);
+    nobody = nobody && engine_heartbeat(args->engine).progress_ns == 0;
     return nobody ? -1 : (int)size_min(size_max(shortest / 4, TICK_MS_MIN), TICK_MS_MAX);
 }
 
@@ -134,6 +135,7 @@ static void watch(void *context)
         if (tick > 0 && clock_ns() - checked_ns >= (uint64_t)tick * 1000000) {
             checked_ns = clock_ns();
             check_times(net);
+            health_watch(net);
         }
     }
 }

@@ -37,6 +37,7 @@ struct engine {
     struct engine_request *requests[FAKE_REQUESTS_MAX];
     uint32_t count;
     uint32_t live;
+    struct engine_heartbeat heartbeat;
     enum status refusal;
     char refusal_text[64];
 };
@@ -155,7 +156,28 @@ struct engine_status engine_status(struct engine *engine)
     return status;
 }
 
+struct engine_heartbeat engine_heartbeat(struct engine *engine)
+{
+    pthread_mutex_lock(&engine->lock);
+    struct engine_heartbeat heartbeat = engine->heartbeat;
+    pthread_mutex_unlock(&engine->lock);
+    return heartbeat;
+}
+
+void engine_numbers(struct engine *engine, struct stats_numbers *out)
+{
+    (void)engine;
+    *out = (struct stats_numbers){0};
+}
+
 /* ---- what a test calls ---- */
+
+void fake_engine_beat(struct engine *engine, struct engine_heartbeat heartbeat)
+{
+    pthread_mutex_lock(&engine->lock);
+    engine->heartbeat = heartbeat;
+    pthread_mutex_unlock(&engine->lock);
+}
 
 /* Under the lock. */
 static void wait_for_change(struct engine *engine)

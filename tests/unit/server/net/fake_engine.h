@@ -8,6 +8,8 @@
 #define FAKE_REQUESTS_MAX 1024
 
 struct engine *fake_engine_open(void);
+/* What the engine tells of its life; {0}, at first: it has nothing to do. */
+void fake_engine_beat(struct engine *engine, struct engine_heartbeat heartbeat);
 void fake_engine_close(struct engine *engine); /* fails the test if a request was never released */
 
 /* What engine_submit answers from now on. */

@@ -1,0 +1,23 @@
+/* The table of the server's own pages. */
+#include "server/net/page.h"
+
+#include <string.h>
+
+#include "kernels/base/check.h"
+#include "server/net/exposition.h"
+#include "server/net/net_private.h"
+
+static const struct page pages[] = {
+    {"/health", "application/json", health_write},
+    {"/ping", "application/json", health_write},
+    {"/metrics", EXPOSITION_TYPE, metrics_write},
+};
+
+const struct page *page_find(const char *path)
+{
+    const struct page *page = pages;
+    while (page < pages + sizeof(pages) / sizeof(*pages) && strcmp(page->path, path) != 0)
+        page++;
+    CHECK(page < pages + sizeof(pages) / sizeof(*pages));
+    return page;
+}
