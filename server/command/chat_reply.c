@@ -66,31 +66,33 @@ static void take_events(struct chat_source *source, struct engine_request *reque
 /* ---- what is said about it ---- */
 
 /* The engine refused to take it, so it has no figures; 0: cannot be told. */
-static size_t count_prompt(const struct chat_source *source, const struct api_call *call)
+static size_t count_prompt(const struct chat_source *source, const struct chat_conversation *conversation)
 {
     const struct runtime *runtime = source->runtime;
+    struct api_call *call = chat_conversation_call(conversation, source->options, runtime->model_id);
     struct arena arena = {0};
     struct chat_prompt prompt;
     struct tokenizer_ids ids = {0};
     struct tokenizer_scratch *scratch = NULL;
     struct error error;
     size_t count = 0;
-    if (tokenizer_scratch_open(runtime->tokenizer, &scratch, &error) == STATUS_OK &&
+    if (call != NULL && tokenizer_scratch_open(runtime->tokenizer, &scratch, &error) == STATUS_OK &&
         prompt_render(runtime->chat_template, &call->chat, &arena, &prompt, &error) == STATUS_OK &&
         prompt_tokenize(runtime->tokenizer, scratch, &prompt, &ids, &error) == STATUS_OK)
         count = ids.count;
     tokenizer_ids_free(&ids);
     tokenizer_scratch_close(scratch);
     arena_free(&arena);
+    api_call_close(call);
     return count;
 }
 
 /* The engine's sentence is for clients, who can change what they send; here the way out is another one. */
 static void show_failure(const struct chat_source *source, const struct chat_conversation *conversation,
-                         const struct api_call *call, const struct error *error)
+                         const struct error *error)
 {
     size_t first = source->options->system[0] != '\0' ? 2 : 1;
-    size_t count = strcmp(error->code, "context_length_exceeded") == 0 ? count_prompt(source, call) : 0;
+    size_t count = strcmp(error->code, "context_length_exceeded") == 0 ? count_prompt(source, conversation) : 0;
     if (count < source->context)
         command_fail(error);
     else if (conversation->count <= first)
@@ -124,7 +126,10 @@ enum chat_reply_result chat_reply_take(struct chat_source *source, const struct 
     struct api_call *call = chat_conversation_call(conversation, source->options, source->runtime->model_id);
     enum status status = call != NULL ? STATUS_OK : error_no_memory(&error, "the conversation");
     if (status == STATUS_OK)
-        status = engine_submit(source->engine, call, "chat", wake, source, &request, &error);
+        status = engine_submit(
+            source->engine,
+            &(struct engine_submission){.call = call, .request_id = "chat", .wake = wake, .wake_context = source},
+            &request, &error);
     if (status != STATUS_OK) {
         command_fail(&error);
         return CHAT_REPLY_FAILED;
@@ -135,7 +140,7 @@ enum chat_reply_result chat_reply_take(struct chat_source *source, const struct 
         putchar('\n');
     fflush(stdout);
     if (reply.failed && !stopped)
-        show_failure(source, conversation, engine_request_call(request), &reply.error);
+        show_failure(source, conversation, &reply.error);
     else if (chat_input_is_terminal(source->input))
         show_figures(source, &reply);
     engine_request_release(request);

@@ -136,16 +136,12 @@ static enum status enqueue(struct engine *engine, struct engine_request *request
     return status;
 }
 
-enum status engine_submit(struct engine *engine, struct api_call *call, const char *request_id, engine_wake *wake,
-                          void *wake_context, struct engine_request **out, struct error *error)
+enum status engine_submit(struct engine *engine, const struct engine_submission *submission,
+                          struct engine_request **out, struct error *error)
 {
     struct engine_request *request;
-    if (request_open(engine, call, request_id, &request, error) != STATUS_OK) {
-        api_call_close(call);
+    if (request_open(engine, submission, &request, error) != STATUS_OK)
         return error->status;
-    }
-    request->wake = wake;
-    request->wake_context = wake_context;
     enum status status = enqueue(engine, request, error);
     if (status != STATUS_OK) {
         request_let_go(request); /* for the engine ... */

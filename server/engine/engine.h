@@ -1,7 +1,7 @@
 /* The engine: one thread that owns the model, the cache and every sequence; requests in, events out.
  *
  *     engine_open -> the loop thread and the prepare thread run
- *     engine_submit(call) -> a request handle; prepare renders and tokenizes it, checks that it can ever fit, queues it
+ *     engine_submit -> a request handle; prepare parses, renders and tokenizes it, checks that it can ever fit, queues it
  *     engine_request_take: its events, in order (api.h), after `wake` was called; ends with END or ERROR
  *     engine_request_release: done with it, at any time; a request that has not ended is ended: its reader has gone
  *     engine_close: everything still running ends with an ERROR event
@@ -53,10 +53,23 @@ void engine_close(struct engine *engine);
 
 typedef void engine_wake(void *context);
 
-/* Takes the call (also on failure). `request_id` is copied: it names the request in the log. */
-enum status engine_submit(struct engine *engine, struct api_call *call, const char *request_id, engine_wake *wake,
-                          void *wake_context, struct engine_request **out, struct error *error);
-/* The call, borrowed while the handle is held. */
+/* What is asked for: a call, or a body that a prepare thread makes one of. A body is not looked at before, so that a
+ * large one holds nobody up; one that cannot be parsed ends with an ERROR event, the client's error in it. */
+struct engine_submission {
+    struct api_call *call; /* taken; NULL: ... */
+    const struct api_endpoint *endpoint;
+    struct buffer body;            /* ... taken, for `endpoint`, and ... */
+    const struct api_facts *facts; /* ... borrowed until the handle is released and the engine closed */
+    const char *request_id;        /* copied: it names the request in the log */
+    const char *space;             /* copied: KV is shared within it only; NULL: "" */
+    engine_wake *wake;
+    void *wake_context;
+};
+
+/* Takes the call and the body, also on failure. STATUS_BUSY: the queue is full, or the engine closes. */
+enum status engine_submit(struct engine *engine, const struct engine_submission *submission,
+                          struct engine_request **out, struct error *error);
+/* The call, borrowed while the handle is held. NULL until an event was taken that is no ERROR: it may not be there. */
 const struct api_call *engine_request_call(const struct engine_request *request);
 /* The next event; false: none now. What it points to is borrowed until the next take or the release. */
 bool engine_request_take(struct engine_request *request, struct api_event *event);

@@ -38,16 +38,48 @@ static bool side_open(struct mailbox_side *side, size_t text_max, size_t reserve
     return side->data != NULL;
 }
 
-enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error)
+/* Both or none. */
+static enum status sides_open(struct mailbox_side sides[2], size_t text_max, uint32_t choices, struct error *error)
 {
-    *mailbox = (struct mailbox){0};
     /* A STOP a choice; ACCEPTED, STARTED, END or ERROR. */
     size_t reserve = ((size_t)choices + 4) * RECORD_BYTES + sizeof(struct error) + ALIGNMENT;
-    if (!side_open(&mailbox->filling, text_max, reserve) || !side_open(&mailbox->taking, text_max, reserve)) {
-        free(mailbox->filling.data);
-        return error_no_memory(error, "a request's events");
-    }
+    if (side_open(&sides[0], text_max, reserve) && side_open(&sides[1], text_max, reserve))
+        return STATUS_OK;
+    free(sides[0].data);
+    return error_no_memory(error, "a request's events");
+}
+
+enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error)
+{
+    struct mailbox_side sides[2] = {{0}};
+    *mailbox = (struct mailbox){0};
+    if (sides_open(sides, text_max, choices, error) != STATUS_OK)
+        return error->status;
+    mailbox->filling = sides[0];
+    mailbox->taking = sides[1];
     pthread_mutex_init(&mailbox->lock, NULL);
+    return STATUS_OK;
+}
+
+/* Without the lock the reader looks at nothing but the size of its side, before something was put. */
+static void side_replace(struct mailbox_side *side, const struct mailbox_side *by)
+{
+    free(side->data);
+    side->data = by->data;
+    side->capacity = by->capacity;
+    side->text_max = by->text_max;
+}
+
+enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error)
+{
+    struct mailbox_side sides[2] = {{0}};
+    if (sides_open(sides, text_max, choices, error) != STATUS_OK)
+        return error->status;
+    pthread_mutex_lock(&mailbox->lock);
+    CHECK(mailbox->filling.size == 0);
+    side_replace(&mailbox->filling, &sides[0]);
+    side_replace(&mailbox->taking, &sides[1]);
+    pthread_mutex_unlock(&mailbox->lock);
     return STATUS_OK;
 }
 

@@ -2,8 +2,8 @@
  *
  * Two buffers of fixed size: events are copied into one, with all they point to; the reader works through the other and
  * swaps them when it is done, so that what it took stays valid until its next take. Text is bounded and refused when it
- * does not fit; room for the events that end things is kept apart and never refused. Nothing is allocated after open
- * and mailbox_enlarge.
+ * does not fit; room for the events that end things is kept apart and never refused. Nothing is allocated once an event
+ * was put.
  *
  * Text that follows text of the same choice is joined to it, unless there are tokens. */
 #ifndef SERVER_ENGINE_MAILBOX_H
@@ -40,6 +40,8 @@ enum mailbox_outcome {
 enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error);
 void mailbox_close(struct mailbox *mailbox);
 
+/* As if opened with these, when they are known later; on failure as before. Only before anything was put. */
+enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error);
 /* Makes room for one event of this size besides. Only before anything was put; false: no memory. */
 bool mailbox_enlarge(struct mailbox *mailbox, const struct api_event *event);
 enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event *event);

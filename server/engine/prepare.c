@@ -225,10 +225,8 @@ static enum status prepare_generation(struct prepare *prepare, struct engine_req
 
 /* ---- the thread ---- */
 
-static enum status work(struct prepare *prepare, struct engine_request *request, struct error *error)
+static enum status answer_or_prepare(struct prepare *prepare, struct engine_request *request, struct error *error)
 {
-    if (request_cancelled(request))
-        return request_cancel_error(request, error);
     enum status status;
     switch (request->call->kind) {
     case API_TOKENIZE:
@@ -243,6 +241,17 @@ static enum status work(struct prepare *prepare, struct engine_request *request,
     }
     if (status != STATUS_OK && error->field[0] == '\0' && status == STATUS_INVALID)
         memcpy(error->field, prompt_field(request->call), strlen(prompt_field(request->call)) + 1);
+    return status;
+}
+
+/* What follows takes long each time for a large body: a cancel is looked at between. */
+static enum status work(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    if (request_cancelled(request))
+        return request_cancel_error(request, error);
+    enum status status = request_parse(request, error);
+    if (status == STATUS_OK && !request_cancelled(request))
+        status = answer_or_prepare(prepare, request, error);
     if (status == STATUS_OK && request_cancelled(request))
         return request_cancel_error(request, error);
     return status;
@@ -290,10 +299,10 @@ static void handle(struct prepare *prepare, struct engine_request *request)
     struct error error = {0};
     enum status status = work(prepare, request, &error);
     arena_reset(&prepare->arena);
-    bool generates = request->call->kind != API_TOKENIZE && request->call->kind != API_DETOKENIZE;
-    if (status == STATUS_OK && generates)
+    bool goes_on = status == STATUS_OK && request->call->kind != API_TOKENIZE && request->call->kind != API_DETOKENIZE;
+    if (goes_on)
         status = post_accepted(request, &error);
-    if (status == STATUS_OK && generates) {
+    if (goes_on && status == STATUS_OK) {
         hand_over(engine, request);
         return;
     }

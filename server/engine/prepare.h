@@ -1,5 +1,6 @@
-/* Threads that turn a call into tokens: render, tokenize, check that it can ever fit, take the memory it will need;
- * then the request goes to the engine thread. Tokenize and detokenize calls are answered here. */
+/* Threads that turn a body into a call and a call into tokens: parse, render, tokenize, check that it can ever fit,
+ * take the memory it will need; then the request goes to the engine thread. Tokenize and detokenize calls are answered
+ * here. */
 #ifndef SERVER_ENGINE_PREPARE_H
 #define SERVER_ENGINE_PREPARE_H
 

@@ -57,26 +57,57 @@ static size_t mailbox_bytes(const struct engine_request *request)
     return size_min(size_max(bytes, MAILBOX_BYTES_MIN), tokens ? MAILBOX_BYTES_MAX_TOKENS : MAILBOX_BYTES_MAX);
 }
 
-enum status request_open(struct engine *engine, struct api_call *call, const char *id, struct engine_request **out,
+static void free_parts(struct engine_request *request)
+{
+    buffer_free(&request->body);
+    free(request->space);
+    api_call_close(request->call);
+    free(request);
+}
+
+enum status request_open(struct engine *engine, const struct engine_submission *submission, struct engine_request **out,
                          struct error *error)
 {
     struct engine_request *request = calloc(1, sizeof(*request));
-    if (request == NULL)
+    if (request == NULL) {
+        struct buffer body = submission->body;
+        buffer_free(&body);
+        api_call_close(submission->call);
         return error_no_memory(error, "a request");
+    }
     request->engine = engine;
-    request->call = call;
-    request->choices = call->choices > 0 ? call->choices : 1;
+    request->call = submission->call;
+    request->endpoint = submission->endpoint;
+    request->facts = submission->facts;
+    request->body = submission->body;
+    request->space = strdup(submission->space == NULL ? "" : submission->space);
+    request->wake = submission->wake;
+    request->wake_context = submission->wake_context;
     request->submitted_ns = clock_ns();
-    snprintf(request->id, sizeof(request->id), "%s", id);
-    if (mailbox_open(&request->mailbox, mailbox_bytes(request), request->choices, error) != STATUS_OK) {
-        free(request);
-        return error->status;
+    snprintf(request->id, sizeof(request->id), "%s", submission->request_id);
+    if (request->space == NULL || mailbox_open(&request->mailbox, 0, 0, error) != STATUS_OK) {
+        free_parts(request);
+        return error_no_memory(error, "a request");
     }
     pthread_mutex_init(&request->wake_lock, NULL);
     atomic_init(&request->holders, 2);
     atomic_fetch_add(&engine->holders, 1);
     *out = request;
     return STATUS_OK;
+}
+
+enum status request_parse(struct engine_request *request, struct error *error)
+{
+    if (request->call == NULL) {
+        const struct buffer *body = &request->body;
+        enum status status = api_call_open(request->endpoint, body->data == NULL ? "" : body->data, body->size,
+                                           request->facts, &request->call, error);
+        buffer_free(&request->body);
+        if (status != STATUS_OK)
+            return status;
+    }
+    request->choices = request->call->choices > 0 ? request->call->choices : 1;
+    return mailbox_resize(&request->mailbox, mailbox_bytes(request), request->choices, error);
 }
 
 void request_let_go(struct engine_request *request)
@@ -89,9 +120,8 @@ void request_let_go(struct engine_request *request)
     free(request->end_ids);
     mailbox_close(&request->mailbox);
     pthread_mutex_destroy(&request->wake_lock);
-    api_call_close(request->call);
     engine_let_go(request->engine);
-    free(request);
+    free_parts(request);
 }
 
 bool request_cancelled(struct engine_request *request)
@@ -152,8 +182,10 @@ static enum stats_end end_of(const struct engine_request *request, const struct 
 /* Without its seed a request that draws cannot be repeated: one that the client does not know is told. */
 static bool tells_seed(const struct engine_request *request)
 {
+    if (!request->has_seed)
+        return false;
     const struct api_sampling *sampling = &request->call->sampling;
-    return request->has_seed && (log_enabled(LOG_DEBUG) || (!sampling->has_seed && sampling->temperature > 0));
+    return log_enabled(LOG_DEBUG) || (!sampling->has_seed && sampling->temperature > 0);
 }
 
 static void observe(struct engine_request *request, enum stats_histogram which, uint64_t from_ns, uint64_t to_ns)
@@ -209,9 +241,10 @@ void request_end(struct engine_request *request, const struct error *error)
         event.type = API_EVENT_ERROR;
         event.error = *error;
     }
-    enum api_kind kind = request->call->kind;
+    const struct api_call *call = request->call;
+    bool generates = call == NULL || call->kind == API_CHAT || call->kind == API_COMPLETION;
     bool refused = error != NULL && error->status != STATUS_CANCELLED && !request->accepted;
-    if ((kind == API_CHAT || kind == API_COMPLETION) && !refused) {
+    if (generates && !refused) {
         enum stats_end end = end_of(request, error);
         uint64_t now = clock_ns();
         count(request, end, now);
@@ -225,12 +258,16 @@ void request_end(struct engine_request *request, const struct error *error)
 
 const struct api_call *engine_request_call(const struct engine_request *request)
 {
-    return request->call;
+    return request->shown;
 }
 
 bool engine_request_take(struct engine_request *request, struct api_event *event)
 {
-    return mailbox_take(&request->mailbox, event);
+    if (!mailbox_take(&request->mailbox, event))
+        return false;
+    if (event->type != API_EVENT_ERROR)
+        request->shown = request->call;
+    return true;
 }
 
 static void cancel(struct engine_request *request, enum request_cancel reason)

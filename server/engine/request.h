@@ -17,7 +17,12 @@ enum request_cancel { REQUEST_GOES_ON, REQUEST_CANCELLED, REQUEST_DISCONNECTED, 
 
 struct engine_request {
     struct engine *engine;
-    struct api_call *call;
+    struct api_call *call;        /* NULL: to be parsed; the prepare thread's until it posts an event */
+    const struct api_call *shown; /* the reader's: `call`, once it has taken an event that is no ERROR */
+    const struct api_endpoint *endpoint;
+    const struct api_facts *facts;
+    struct buffer body; /* until it is parsed */
+    char *space;
     char id[72];
     struct mailbox mailbox;
     atomic_uint holders;
@@ -65,9 +70,11 @@ struct request_queue {
 void request_queue_push(struct request_queue *queue, struct engine_request *request);
 struct engine_request *request_queue_pop(struct request_queue *queue); /* NULL: empty */
 
-/* Takes the call on success. The reader's and the engine's hold on it begin here. */
-enum status request_open(struct engine *engine, struct api_call *call, const char *id, struct engine_request **out,
+/* Takes the submission's call and body, also on failure. The reader's and the engine's hold on it begin here. */
+enum status request_open(struct engine *engine, const struct engine_submission *submission, struct engine_request **out,
                          struct error *error);
+/* Makes the call of the body, if that is what was submitted, and room for its events. Before anything is posted. */
+enum status request_parse(struct engine_request *request, struct error *error);
 void request_let_go(struct engine_request *request);
 
 bool request_cancelled(struct engine_request *request);

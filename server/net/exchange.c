@@ -76,18 +76,26 @@ static enum MHD_Result answer(struct exchange *exchange)
 
 static enum status submit(struct exchange *exchange, struct error *error)
 {
-    struct net *net = exchange->net;
-    struct api_call *call;
-    enum status status = api_call_open(exchange->endpoint, exchange->body.data == NULL ? "" : exchange->body.data,
-                                       exchange->body.size, net->args.facts, &call, error);
-    buffer_free(&exchange->body);
-    if (status != STATUS_OK)
-        return status;
-    status = engine_submit(net->args.engine, call, exchange->id, exchange_wake, exchange, &exchange->request, error);
-    if (status != STATUS_OK)
-        return status;
-    return api_reply_open(engine_request_call(exchange->request), net->args.facts, exchange->id, &exchange->reply,
-                          error);
+    struct engine_submission submission = {
+        .endpoint = exchange->endpoint,
+        .body = exchange->body,
+        .facts = exchange->net->args.facts,
+        .request_id = exchange->id,
+        .wake = exchange_wake,
+        .wake_context = exchange,
+    };
+    exchange->body = (struct buffer){0};
+    return engine_submit(exchange->net->args.engine, &submission, &exchange->request, error);
+}
+
+/* The reply needs the call, which is there with the first event that is no error. */
+static enum status add_event(struct exchange *exchange, const struct api_event *event, struct error *error)
+{
+    if (exchange->reply == NULL && api_reply_open(engine_request_call(exchange->request), exchange->net->args.facts,
+                                                  exchange->id, &exchange->reply, error) != STATUS_OK)
+        return error->status;
+    api_reply_event(exchange->reply, event, &exchange->out);
+    return STATUS_OK;
 }
 
 static enum MHD_Result fail(struct exchange *exchange, const struct error *error)
@@ -109,6 +117,7 @@ static enum MHD_Result fail_stopping(struct exchange *exchange)
 static enum MHD_Result advance(struct exchange *exchange)
 {
     struct api_event event;
+    struct error error;
     for (;;) {
         if (exchange_is_gone(exchange))
             return MHD_NO;
@@ -121,7 +130,8 @@ static enum MHD_Result advance(struct exchange *exchange)
         }
         if (event.type == API_EVENT_ERROR)
             return fail(exchange, &event.error);
-        api_reply_event(exchange->reply, &event, &exchange->out);
+        if (add_event(exchange, &event, &error) != STATUS_OK)
+            return fail(exchange, &error);
         if (engine_request_call(exchange->request)->stream)
             return stream_begin(exchange);
         if (event.type == API_EVENT_END) {

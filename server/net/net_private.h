@@ -84,8 +84,8 @@ struct exchange {
     bool received;
 
     struct engine_request *request; /* NULL: not submitted, or released */
-    struct api_reply *reply;
-    struct buffer out; /* what is to be written; from `out_at` on, in a stream */
+    struct api_reply *reply;        /* NULL: no event yet that is no error, or released */
+    struct buffer out;              /* what is to be written; from `out_at` on, in a stream */
     size_t out_at;
     bool ended; /* no event will come any more */
     uint32_t http_status;

@@ -193,10 +193,19 @@ static void wake(void *context)
 
 struct bed_reply *bed_submit(struct bed *bed, struct api_call *call)
 {
+    return bed_submit_as(bed, &(struct engine_submission){.call = call});
+}
+
+struct bed_reply *bed_submit_as(struct bed *bed, const struct engine_submission *given)
+{
     struct bed_reply *reply = calloc(1, sizeof(*reply));
+    struct engine_submission submission = *given;
+    submission.request_id = "test";
+    submission.wake = wake;
+    submission.wake_context = reply;
     pthread_mutex_init(&reply->lock, NULL);
     pthread_cond_init(&reply->woken, NULL);
-    if (engine_submit(bed->engine, call, "test", wake, reply, &reply->request, &reply->error) != STATUS_OK) {
+    if (engine_submit(bed->engine, &submission, &reply->request, &reply->error) != STATUS_OK) {
         ck_assert_ptr_null(reply->request);
         reply->failed = reply->ended = true;
     }

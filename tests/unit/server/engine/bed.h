@@ -78,6 +78,8 @@ struct api_call *bed_call(const int32_t *ids, uint32_t count, uint32_t max_token
 struct api_call *bed_choices_call(const int32_t *ids, uint32_t count, uint32_t choices);
 
 struct bed_reply *bed_submit(struct bed *bed, struct api_call *call);
+/* The same with all that can be said; the wake is the bed's. */
+struct bed_reply *bed_submit_as(struct bed *bed, const struct engine_submission *submission);
 /* Takes the next event, waiting for it; false: the last one was taken. */
 bool bed_next(struct bed_reply *reply);
 void bed_finish(struct bed_reply *reply);  /* takes all */

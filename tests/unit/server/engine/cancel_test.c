@@ -62,9 +62,13 @@ START_TEST(a_cancel_between_preparing_and_arriving_is_not_lost)
     struct late_arrival late = {.bed = &bed, .lock = PTHREAD_MUTEX_INITIALIZER, .known = PTHREAD_COND_INITIALIZER};
     bed_open(&bed, &(struct bed_args){0});
     bed_prompt(1, ids, 10);
-    ck_assert_int_eq(
-        engine_submit(bed.engine, bed_call(ids, 10, 1500), "late", cancel_before_arrival, &late, &request, &error),
-        STATUS_OK);
+    struct engine_submission submission = {
+        .call = bed_call(ids, 10, 1500),
+        .request_id = "late",
+        .wake = cancel_before_arrival,
+        .wake_context = &late,
+    };
+    ck_assert_int_eq(engine_submit(bed.engine, &submission, &request, &error), STATUS_OK);
     pthread_mutex_lock(&late.lock);
     late.request = request;
     pthread_cond_signal(&late.known);

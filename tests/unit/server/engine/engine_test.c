@@ -377,6 +377,86 @@ START_TEST(what_cannot_be_served_is_refused_before_work)
 }
 END_TEST
 
+/* A body for the endpoint of completions, copied. */
+static struct engine_submission submission_of(const char *text)
+{
+    static const struct api_facts facts = {
+        .model_id = "tiny", .context = BED_CONTEXT, .vocabulary = 96, .choices_max = 8, .fingerprint = "fp_0"};
+    const char *rest, *allow;
+    struct error error;
+    struct engine_submission submission = {
+        .endpoint = api_endpoint_find("POST", "/v1/completions", &rest, &allow, &error),
+        .facts = &facts,
+    };
+    buffer_text(&submission.body, text);
+    return submission;
+}
+
+START_TEST(a_body_is_parsed_by_the_engine)
+{
+    struct engine_submission submission =
+        submission_of("{\"prompt\": [20, 30, 40], \"max_tokens\": 4, \"temperature\": 0, \"ignore_eos\": true, "
+                      "\"logprobs\": 3, \"return_token_ids\": true}");
+    bed_open(&bed, &(struct bed_args){0});
+    struct bed_reply *parsed = bed_submit_as(&bed, &submission);
+    bed_finish(parsed);
+    ck_assert_msg(!parsed->failed, "%s", parsed->error.text);
+    ck_assert_uint_eq(engine_request_call(parsed->request)->max_tokens, 4);
+    struct bed_reply *given = bed_run(&bed, bed_call((int32_t[]){20, 30, 40}, 3, 4));
+    bed_expect_equal(parsed, 0, given, 0);
+    bed_release(parsed);
+    bed_release(given);
+}
+END_TEST
+
+START_TEST(a_body_that_cannot_be_parsed_ends_with_the_clients_error)
+{
+    static const struct {
+        const char *body, *field, *code;
+    } cases[] = {
+        {"{\"prompt\": ", "", "invalid_json"},
+        {"", "", "invalid_value"},
+        {"{\"max_tokens\": 5}", "prompt", "missing_required_parameter"},
+        {"{\"prompt\": \"a\", \"top_p\": 7}", "top_p", "invalid_value"},
+    };
+    bed_open(&bed, &(struct bed_args){0});
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct engine_submission submission = submission_of(cases[i].body);
+        struct bed_reply *reply = bed_submit_as(&bed, &submission);
+        bed_finish(reply);
+        ck_assert(reply->failed && !reply->accepted);
+        ck_assert_int_eq(reply->error.status, STATUS_INVALID);
+        ck_assert_str_eq(reply->error.field, cases[i].field);
+        ck_assert_str_eq(reply->error.code, cases[i].code);
+        ck_assert_ptr_null(engine_request_call(reply->request));
+        bed_release(reply);
+    }
+    ck_assert_uint_eq(engine_status(bed.engine).requests, 0);
+}
+END_TEST
+
+START_TEST(those_that_leave_before_they_are_parsed_leave_nothing)
+{
+    struct buffer body = {0};
+    buffer_text(&body, "{\"prompt\": [20");
+    for (uint32_t i = 0; i < 100000; i++)
+        buffer_text(&body, ", 30");
+    buffer_text(&body, "]}");
+    bed_open(&bed, &(struct bed_args){0});
+    for (uint32_t i = 0; i < 40; i++) {
+        struct engine_submission submission = submission_of(body.data);
+        struct bed_reply *reply = bed_submit_as(&bed, &submission);
+        ck_assert_ptr_nonnull(reply->request); /* nobody who left is in the way */
+        bed_release(reply);
+        ck_assert_uint_eq(engine_status(bed.engine).waiting, 0);
+    }
+    buffer_free(&body);
+    struct bed_reply *reply = bed_run(&bed, bed_call((int32_t[]){20, 30, 40}, 3, 4));
+    bed_release(reply);
+    ck_assert_uint_eq(engine_status(bed.engine).requests, 1);
+}
+END_TEST
+
 START_TEST(a_full_queue_says_so)
 {
     int32_t ids[1500];
@@ -468,6 +548,9 @@ Suite *suite(void)
     tcase_add_test(tests, no_tokens_asked_for_means_prefill_only);
     tcase_add_test(tests, a_stop_id_and_a_stop_string_end_a_reply);
     tcase_add_test(tests, what_cannot_be_served_is_refused_before_work);
+    tcase_add_test(tests, a_body_is_parsed_by_the_engine);
+    tcase_add_test(tests, a_body_that_cannot_be_parsed_ends_with_the_clients_error);
+    tcase_add_test(tests, those_that_leave_before_they_are_parsed_leave_nothing);
     tcase_add_test(tests, a_full_queue_says_so);
     tcase_add_test(tests, tokenize_and_detokenize_are_answered);
     tcase_add_test(tests, a_conversation_is_rendered_and_its_text_stays_text);

@@ -211,6 +211,25 @@ START_TEST(one_large_answer_gets_its_room)
 }
 END_TEST
 
+START_TEST(one_that_was_opened_small_is_made_larger)
+{
+    struct error error;
+    struct api_event event;
+    mailbox_close(&mailbox);
+    open_with(0);
+    ck_assert_int_eq(put_text(0, "no room"), MAILBOX_FULL);
+    ck_assert_int_eq(mailbox_resize(&mailbox, 4096, 6, &error), STATUS_OK);
+    for (int round = 0; round < 4; round++) { /* both sides */
+        ck_assert_int_eq(put_text(0, "room"), MAILBOX_PUT_FIRST);
+        for (uint32_t choice = 0; round == 3 && choice < 6; choice++)
+            put_stop(choice);
+        expect_text(0, "room");
+    }
+    for (uint32_t choice = 0; choice < 6; choice++)
+        ck_assert(mailbox_take(&mailbox, &event) && event.type == API_EVENT_STOP && event.choice == choice);
+}
+END_TEST
+
 #define WRITTEN 50000
 
 static void write_all(void *context)
@@ -265,6 +284,7 @@ Suite *suite(void)
     tcase_add_test(tests, text_is_refused_when_full_but_endings_are_not);
     tcase_add_test(tests, a_full_one_takes_text_again_once_it_was_read);
     tcase_add_test(tests, one_large_answer_gets_its_room);
+    tcase_add_test(tests, one_that_was_opened_small_is_made_larger);
     tcase_add_test(tests, a_reader_and_a_writer_lose_nothing);
     suite_add_tcase(suite, tests);
     return suite;

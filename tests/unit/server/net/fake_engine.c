@@ -20,6 +20,7 @@ struct item {
 struct engine_request {
     struct engine *engine;
     struct api_call *call;
+    const struct api_call *shown;
     engine_wake *wake;
     void *wake_context;
     char id[64];
@@ -73,25 +74,54 @@ void fake_engine_refuse(struct engine *engine, enum status status, const char *t
 
 /* ---- what the server calls ---- */
 
-enum status engine_submit(struct engine *engine, struct api_call *call, const char *request_id, engine_wake *wake,
-                          void *wake_context, struct engine_request **out, struct error *error)
+static void append(struct engine_request *request, const struct api_event *event)
+{
+    struct item *item = calloc(1, sizeof(*item) + event->text_size + 1);
+    item->event = *event;
+    if (event->text_size > 0)
+        memcpy(item->text, event->text, event->text_size);
+    item->event.text = item->text;
+    *request->last = item;
+    request->last = &item->next;
+    request->pending++;
+    request->ended = request->ended || event->type == API_EVENT_END || event->type == API_EVENT_ERROR;
+}
+
+/* At once, but told as an event, as the engine does. */
+static struct engine_request *request_open(const struct engine_submission *submission)
+{
+    struct engine_request *request = calloc(1, sizeof(*request));
+    struct api_event event = {.type = API_EVENT_ERROR};
+    const struct buffer *body = &submission->body;
+    ck_assert_ptr_null(submission->call);
+    request->wake = submission->wake;
+    request->wake_context = submission->wake_context;
+    request->last = &request->first;
+    snprintf(request->id, sizeof(request->id), "%s", submission->request_id);
+    if (api_call_open(submission->endpoint, body->data == NULL ? "" : body->data, body->size, submission->facts,
+                      &request->call, &event.error) != STATUS_OK)
+        append(request, &event);
+    return request;
+}
+
+enum status engine_submit(struct engine *engine, const struct engine_submission *submission,
+                          struct engine_request **out, struct error *error)
 {
     enum status status = STATUS_OK;
+    struct buffer body = submission->body;
     pthread_mutex_lock(&engine->lock);
     ck_assert_uint_lt(engine->count, FAKE_REQUESTS_MAX);
+    *out = NULL;
     if (engine->refusal != STATUS_OK) {
         status = error_set(error, engine->refusal, "%s", engine->refusal_text);
-        api_call_close(call);
-        *out = NULL;
     } else {
-        struct engine_request *request = calloc(1, sizeof(*request));
-        *request = (struct engine_request){.engine = engine, .call = call, .wake = wake, .wake_context = wake_context};
-        request->last = &request->first;
-        snprintf(request->id, sizeof(request->id), "%s", request_id);
+        struct engine_request *request = request_open(submission);
+        request->engine = engine;
         engine->requests[engine->count++] = request;
         engine->live++;
         *out = request;
     }
+    buffer_free(&body);
     pthread_cond_broadcast(&engine->changed);
     pthread_mutex_unlock(&engine->lock);
     return status;
@@ -99,7 +129,7 @@ enum status engine_submit(struct engine *engine, struct api_call *call, const ch
 
 const struct api_call *engine_request_call(const struct engine_request *request)
 {
-    return request->call;
+    return request->shown;
 }
 
 bool engine_request_take(struct engine_request *request, struct api_event *event)
@@ -112,6 +142,8 @@ bool engine_request_take(struct engine_request *request, struct api_event *event
         request->last = request->first == NULL ? &request->first : request->last;
         request->pending--;
         *event = request->taken->event;
+        if (event->type != API_EVENT_ERROR)
+            request->shown = request->call;
     }
     bool taken = request->taken != NULL;
     pthread_mutex_unlock(&request->engine->lock);
@@ -244,20 +276,10 @@ uint32_t fake_engine_submitted(struct engine *engine)
 void fake_push(struct engine *engine, uint32_t n, const struct api_event *event)
 {
     struct engine_request *request = fake_engine_request(engine, n);
-    struct item *item = calloc(1, sizeof(*item) + event->text_size + 1);
-    item->event = *event;
-    if (event->text_size > 0)
-        memcpy(item->text, event->text, event->text_size);
-    item->event.text = item->text;
     pthread_mutex_lock(&engine->lock);
-    if (request->released) {
-        free(item);
-    } else {
+    if (!request->released) {
         bool empty = request->first == NULL;
-        *request->last = item;
-        request->last = &item->next;
-        request->pending++;
-        request->ended = request->ended || event->type == API_EVENT_END || event->type == API_EVENT_ERROR;
+        append(request, event);
         if (empty)
             request->wake(request->wake_context);
     }
