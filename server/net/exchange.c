@@ -43,7 +43,6 @@ static bool asks_first(const struct exchange *exchange, const char *version)
 static enum MHD_Result begin(struct exchange *exchange, const char *url, const char *method, const char *version)
 {
     bool room = connection_attach(exchange);
-    connection_set_deadline(exchange, exchange->net->args.body_timeout_ms);
     if (!framing_is_clear(exchange, method, version)) {
         exchange->must_close = true;
         return respond_error(exchange, &exchange->error);
@@ -144,7 +143,7 @@ static enum MHD_Result advance(struct exchange *exchange)
 static enum MHD_Result process(struct exchange *exchange)
 {
     struct error error;
-    connection_set_deadline(exchange, 0);
+    connection_enter(exchange, PHASE_WORK, 0);
     if (exchange->refused)
         return respond_error(exchange, &exchange->error);
     if (exchange->endpoint == NULL)
@@ -196,6 +195,8 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **state,
         return;
     connection_detach(exchange);
     exchange_release(exchange);
+    if (exchange->timed_out)
+        body_log_timeout(exchange);
     log_event(LOG_DEBUG, "http",
               (struct log_field[]){log_text("id", exchange->id), log_text("method", exchange->method),
                                    log_text("path", exchange->path.data == NULL ? "" : exchange->path.data),

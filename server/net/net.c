@@ -61,14 +61,12 @@ static enum status open_registry(struct net *net, struct error *error)
 
 static enum status start_daemon(struct net *net, struct error *error)
 {
-    const struct net_args *args = &net->args;
     net->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, exchange_handle,
         net, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, net->args.listener.fd,
         MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, net, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, net,
         MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, net->connection_count,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)((args->stall_timeout_ms + 999) / 1000), MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
     if (net->daemon != NULL)
         return STATUS_OK;
     return error_set(error, STATUS_IO, "cannot start the HTTP server: %s", strerror(errno));

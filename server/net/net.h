@@ -39,10 +39,10 @@ struct net_args {
 
     /* 0: the default. */
     size_t body_max;            /* bytes; 64 MiB */
-    uint32_t connections_max;   /* served at once; more get a 503; 1,000 */
+    uint32_t connections_max;   /* at once; one more takes the place of one without a request; 1,000 */
     uint32_t header_timeout_ms; /* from the connection, or the reply before, to the end of the headers; 60,000 */
-    uint32_t body_timeout_ms;   /* for the whole body; 120,000 */
-    uint32_t stall_timeout_ms;  /* without a byte read or written; 60,000, rounded up to seconds */
+    uint32_t body_timeout_ms;   /* for the whole body; then a 408; 120,000 */
+    uint32_t stall_timeout_ms;  /* for a client to read a block of a stream, or a reply (1 s more each 64 KB); 60,000 */
     uint32_t watchdog_ms;       /* the engine is stuck if it has work and does not come further; 60,000 */
     uint32_t keepalive_ms;      /* between the comments of a waiting stream; 10,000 */
 };

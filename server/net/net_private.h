@@ -22,16 +22,29 @@
 
 #define REQUEST_ID_SIZE 25 /* 24 characters and the NUL */
 
-/* A connection's place in net->connections, from accept to close. Under net->lock, except `mhd`, `fd`, constant while
- * open. The file descriptor is valid all that time. */
+/* What a connection waits for. Only PHASE_WORK has no deadline: the engine's work takes what it takes. */
+enum connection_phase {
+    PHASE_HEADERS, /* the client's: a request, up to the end of its headers */
+    PHASE_BODY,    /* the client's: the rest of a body */
+    PHASE_WORK,    /* ours */
+    PHASE_REPLY,   /* the client's: to read what was written last */
+};
+
+/* A connection's place in net->connections, from accept to close. Under net->lock, except `mhd`, `fd`, `plain`, constant
+ * while open. The file descriptor is valid all that time. */
 struct connection {
     struct MHD_Connection *mhd; /* NULL: free */
     int fd;
+    bool plain;                /* no TLS: bytes may be written past libmicrohttpd */
     uint32_t generation;       /* grows with each use: events of an earlier user are told apart */
     struct exchange *exchange; /* the request in progress */
-    uint64_t deadline_ns;      /* the connection ends then; 0: never */
-    bool watched;              /* for its client's hang-up, which is seen once */
+    enum connection_phase phase;
+    uint64_t since_ns;    /* in this phase */
+    uint64_t deadline_ns; /* the connection ends then; 0: never */
+    size_t received;      /* bytes of the body so far */
+    bool watched;         /* for its client's hang-up, which is seen once */
     bool hung_up;
+    bool shut; /* by us: libmicrohttpd is about to close it */
     struct connection *next_free;
 };
 
@@ -52,6 +65,7 @@ struct net {
     uint32_t connection_count;
     struct connection *free;
     uint32_t open_connections;
+    uint32_t shut_connections; /* of those */
     uint32_t exchange_count;
     bool closing;
 
@@ -92,8 +106,9 @@ struct exchange {
 
     bool waited; /* it was suspended at least once: only the rest of its reply is of use */
     bool suspended;
-    bool woken; /* something came since the last look */
-    bool gone;  /* the client hung up */
+    bool woken;     /* something came since the last look */
+    bool gone;      /* the client hung up */
+    bool timed_out; /* before its body was whole: the client was told */
     bool keepalive_due;
     uint64_t keepalive_at_ns; /* while suspended; UINT64_MAX: no stream */
 };
@@ -102,12 +117,19 @@ struct exchange {
 
 void connection_notify(void *context, struct MHD_Connection *mhd, void **socket_context,
                        enum MHD_ConnectionNotificationCode code);
-/* Gives the exchange its connection. false: over the limit of connections. */
+/* Gives the exchange its connection. false: as many as may have a request already. */
 bool connection_attach(struct exchange *exchange);
 void connection_detach(struct exchange *exchange);
-/* 0: none. A client that has hung up gets little time, whatever is asked for. */
-void connection_set_deadline(struct exchange *exchange, uint32_t timeout_ms);
-void connection_limit(struct connection *connection, uint32_t timeout_ms); /* the same, under net->lock */
+/* Timeout 0: none. A client that has hung up gets little time, whatever is asked for. */
+void connection_enter(struct exchange *exchange, enum connection_phase phase, uint32_t timeout_ms);
+void connection_count_body(struct exchange *exchange, size_t size);
+/* The rest of them under net->lock. */
+void connection_limit(struct connection *connection, uint32_t timeout_ms);
+void connection_shut(struct net *net, struct connection *connection);
+bool connections_are_over(const struct net *net); /* the limit, those about to close not counted */
+/* Shuts connections that have no complete request, the oldest first, until the limit holds or none is left that had its
+ * chance. */
+void connections_evict(struct net *net);
 /* Suspends until exchange_wake, a hang-up, a keepalive or the end. false: there is something to look at already. */
 bool exchange_suspend(struct exchange *exchange, bool stream);
 engine_wake exchange_wake;
@@ -141,6 +163,9 @@ void judge_target(struct exchange *exchange, const char *url);
 /* Takes bytes of the body. MHD_NO: there have been too many of one that is refused. */
 enum MHD_Result body_receive(struct exchange *exchange, const char *bytes, size_t size);
 void body_refuse_size(struct exchange *exchange);
+/* A body that did not come in time: what the client is told, and the line about it. */
+void body_timeout_error(const struct net *net, struct error *error);
+void body_log_timeout(struct exchange *exchange);
 
 enum MHD_Result stream_begin(struct exchange *exchange);
 
@@ -148,6 +173,8 @@ enum MHD_Result stream_begin(struct exchange *exchange);
 enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body); /* JSON */
 enum MHD_Result respond_page(struct exchange *exchange, const char *content_type, struct buffer *body);
 enum MHD_Result respond_error(struct exchange *exchange, const struct error *error);
+/* Writes a small reply past libmicrohttpd, which takes none while a body comes. The connection must end then. */
+void respond_past(const struct exchange *exchange, const struct error *error);
 /* The line of a request that is not served; respond_error writes it too. */
 void respond_log_refusal(const struct exchange *exchange, const struct error *error);
 enum MHD_Result respond_options(struct exchange *exchange);

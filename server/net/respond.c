@@ -2,12 +2,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "kernels/base/log.h"
 #include "server/net/net_private.h"
 
 #define EXPOSED "x-request-id, request-id, retry-after"
 #define LOGGED_PATH_BYTES 256
+#define READ_BYTES_PER_MS 64 /* that the reader of a long reply has to keep up with */
 
 /* False: there was no memory for it. */
 static bool add(struct MHD_Response *response, const char *name, const char *value)
@@ -95,6 +97,7 @@ enum MHD_Result respond_queue(struct exchange *exchange, uint32_t http_status, s
     if (!complete || !add_common(exchange, response))
         return give_up(exchange, response);
     note_status(exchange, http_status);
+    connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms);
     enum MHD_Result result = MHD_queue_response(exchange->mhd, http_status, response);
     MHD_destroy_response(response);
     return result;
@@ -109,11 +112,14 @@ static enum MHD_Result respond_typed(struct exchange *exchange, uint32_t http_st
         buffer_free(body);
         return give_up(exchange, NULL);
     }
+    uint32_t more_ms = (uint32_t)(body->size / READ_BYTES_PER_MS);
     *body = (struct buffer){0};
     bool allows = http_status == 405 && exchange->allow != NULL;
     bool complete = add(response, "Content-Type", content_type) &&
                     (!allows || add(response, "Allow", exchange->allow)) && add_retry(response, http_status);
-    return respond_queue(exchange, http_status, response, complete);
+    enum MHD_Result result = respond_queue(exchange, http_status, response, complete);
+    connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms + more_ms);
+    return result;
 }
 
 enum MHD_Result respond(struct exchange *exchange, uint32_t http_status, struct buffer *body)
@@ -147,6 +153,25 @@ enum MHD_Result respond_error(struct exchange *exchange, const struct error *err
     api_error_body(exchange->endpoint, error, &body);
     respond_log_refusal(exchange, error);
     return respond(exchange, api_error_status(error), &body);
+}
+
+void respond_past(const struct exchange *exchange, const struct error *error)
+{
+    struct buffer body = {0}, reply = {0};
+    if (exchange->connection == NULL || !exchange->connection->plain)
+        return;
+    api_error_body(exchange->endpoint, error, &body);
+    buffer_byte(&body, '\n');
+    uint32_t http_status = api_error_status(error);
+    buffer_printf(&reply,
+                  "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\nx-request-id: %s\r\n"
+                  "request-id: %s\r\nConnection: close\r\n\r\n%s",
+                  http_status, MHD_get_reason_phrase_for(http_status), body.size, exchange->id, exchange->id,
+                  body.data);
+    if (!body.failed && !reply.failed)
+        send(exchange->connection->fd, reply.data, reply.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    buffer_free(&body);
+    buffer_free(&reply);
 }
 
 enum MHD_Result respond_options(struct exchange *exchange)

@@ -55,9 +55,12 @@ static ssize_t stream_read(void *context, uint64_t position, char *to, size_t ro
     struct exchange *exchange = context;
     struct api_event event;
     (void)position;
+    connection_enter(exchange, PHASE_WORK, 0); /* the block before was read, or the system holds it */
     for (;;) {
         if (exchange_is_gone(exchange) || exchange->out.failed)
             return MHD_CONTENT_READER_END_WITH_ERROR;
+        if (exchange->out.size > exchange->out_at || exchange->ended)
+            connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms);
         if (exchange->out.size > exchange->out_at)
             return (ssize_t)write_some(exchange, to, room);
         if (exchange->ended)

@@ -1,6 +1,9 @@
-/* The watcher thread. libmicrohttpd does not look at the socket of a suspended connection, and is not told of an end that
- * came together with bytes, so the hang-ups of clients are watched here: each socket's once (one shot: a level would
- * spin), under a number that cannot be mistaken for that of a later connection in the same place. It also keeps time: deadlines, and keepalives of waiting streams. */
+/* The watcher thread. libmicrohttpd does not look at the socket of a suspended connection, and is not told of an end
+ * that came together with bytes, so the hang-ups of clients are watched here: each socket's once (one shot: a level
+ * would spin), under a number that cannot be mistaken for that of a later connection in the same place.
+ *
+ * It also keeps time: keepalives of waiting streams, and deadlines. libmicrohttpd's own timeout starts again at every
+ * byte, so one byte a second would live for ever. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -17,6 +20,7 @@
 #define EVENTS_AT_ONCE 64
 #define TICK_MS_MIN 10
 #define TICK_MS_MAX 1000
+#define TICK_MS_OVER 100 /* while there are more connections than may be */
 
 static uint64_t id_of(const struct net *net, const struct connection *connection)
 {
@@ -69,11 +73,29 @@ static void hung_up(struct net *net, uint64_t id)
         if (exchange != NULL && exchange->suspended)
             resume(exchange);
         else if (exchange != NULL && exchange->waited)
-            shutdown(connection->fd, SHUT_RDWR);
+            connection_shut(net, connection);
         else
             connection_limit(connection, UINT32_MAX);
     }
     pthread_mutex_unlock(&net->lock);
+}
+
+/* libmicrohttpd takes no reply while a body comes, so the reason is written past it; who has sent no request is owed
+ * none. What a slow reader has not read is dropped: the system would hold it for as long as it reads a byte now and
+ * then. */
+static void expire(struct net *net, struct connection *connection)
+{
+    struct exchange *exchange = connection->exchange;
+    if (connection->phase == PHASE_BODY && exchange != NULL && !connection->hung_up) {
+        struct error error;
+        exchange->timed_out = true;
+        body_timeout_error(net, &error);
+        respond_past(exchange, &error);
+    } else if (connection->phase == PHASE_REPLY) {
+        struct linger none = {.l_onoff = 1, .l_linger = 0};
+        setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    }
+    connection_shut(net, connection);
 }
 
 static void check_times(struct net *net)
@@ -85,15 +107,14 @@ static void check_times(struct net *net)
         struct exchange *exchange = connection->exchange;
         if (connection->mhd == NULL)
             continue;
-        if (connection->deadline_ns != 0 && now >= connection->deadline_ns) {
-            connection->deadline_ns = 0;
-            shutdown(connection->fd, SHUT_RDWR);
-        }
+        if (connection->deadline_ns != 0 && now >= connection->deadline_ns)
+            expire(net, connection);
         if (exchange != NULL && exchange->suspended && now >= exchange->keepalive_at_ns) {
             exchange->keepalive_due = true;
             resume(exchange);
         }
     }
+    connections_evict(net);
     pthread_mutex_unlock(&net->lock);
 }
 
@@ -101,12 +122,14 @@ static void check_times(struct net *net)
 static int tick_ms(struct net *net)
 {
     const struct net_args *args = &net->args;
-    size_t shortest = size_min(size_min(args->header_timeout_ms, args->body_timeout_ms), args->keepalive_ms);
+    size_t shortest = size_min(size_min(args->header_timeout_ms, args->body_timeout_ms),
+                               size_min(args->stall_timeout_ms, args->keepalive_ms));
     pthread_mutex_lock(&net->lock);
     bool nobody = net->open_connections == 0;
+    bool over = connections_are_over(net);
     pthread_mutex_unlock(&net->lock);
     nobody = nobody && engine_heartbeat(args->engine).progress_ns == 0;
-    return nobody ? -1 : (int)size_min(size_max(shortest / 4, TICK_MS_MIN), TICK_MS_MAX);
+    return nobody ? -1 : (int)size_min(size_max(shortest / 4, TICK_MS_MIN), over ? TICK_MS_OVER : TICK_MS_MAX);
 }
 
 static bool ends(struct net *net)

@@ -1,6 +1,8 @@
 /* Clients that go, at every stage of their request, and clients that do not read: the engine's work for them ends. */
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "tests/unit/server/net/serving.h"
 #include "tests/unit/unit.h"
@@ -38,6 +40,12 @@ START_TEST(a_client_that_goes_ends_its_request)
 }
 END_TEST
 
+static bool was_reset(const struct http_client *client)
+{
+    struct pollfd poll_fd = {.fd = client->fd};
+    return poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & POLLERR) != 0;
+}
+
 START_TEST(a_half_closed_connection_counts_as_gone)
 {
     start();
@@ -71,6 +79,24 @@ START_TEST(a_client_that_does_not_read_is_dropped)
     http_post(&client, CHAT, NULL, ASK_STREAM);
     fake_push_start(engine, 0);
     block_the_stream();
+    fake_engine_wait_release(engine, 0);
+    http_close(&client);
+    stop();
+}
+END_TEST
+
+/* A byte now and then shows that it is there, not that it keeps up. */
+START_TEST(a_client_that_reads_byte_by_byte_is_dropped)
+{
+    start_with((struct net_args){.stall_timeout_ms = 300});
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 0);
+    block_the_stream();
+    char byte;
+    for (int i = 0; i < 2000 && !was_reset(&client) && recv(client.fd, &byte, 1, 0) == 1; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL); /* its pace: not to wait for anything */
+    ck_assert(was_reset(&client));
     fake_engine_wait_release(engine, 0);
     http_close(&client);
     stop();
@@ -195,6 +221,7 @@ Suite *suite(void)
     tcase_add_test(test_case, a_half_closed_connection_counts_as_gone);
     tcase_add_test(test_case, a_client_that_goes_while_it_does_not_read_ends_its_request);
     tcase_add_test(test_case, a_client_that_does_not_read_is_dropped);
+    tcase_add_test(test_case, a_client_that_reads_byte_by_byte_is_dropped);
     tcase_add_test(test_case, a_client_that_goes_before_its_request_is_whole_leaves_no_place_taken);
     tcase_add_test(test_case, a_half_closed_connection_still_gets_what_is_answered_at_once);
     tcase_add_test(test_case, a_hang_up_touches_no_other_request_of_the_same_place);

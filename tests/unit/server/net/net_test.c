@@ -197,13 +197,14 @@ START_TEST(a_client_that_asks_first_is_refused_before_it_sends)
 }
 END_TEST
 
-START_TEST(a_body_without_an_end_is_cut_off)
+START_TEST(a_body_without_an_end_is_cut_off_with_a_413)
 {
     start_with((struct net_args){.body_max = 1000});
     struct http_client client = connect_here();
     http_send(&client, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
     for (int i = 0; i < 2000 && !client.at_end; i++)
         http_send(&client, "10\r\n0123456789abcdef\r\n");
+    assert_error(http_reply(&client, false), 413, "request_too_large");
     http_wait_for_end(&client);
     http_close(&client);
     stop();
@@ -295,10 +296,39 @@ START_TEST(headers_and_bodies_have_their_time)
     http_wait_for_end(&slow_head);
     http_wait_for_end(&slow_body);
     http_wait_for_end(&silent);
-    ck_assert_uint_eq(slow_head.in.size + slow_body.in.size + silent.in.size, 0);
+    ck_assert_uint_eq(slow_head.in.size + silent.in.size, 0);
+    struct http_reply reply = http_reply(&slow_body, false);
+    ck_assert_str_eq(http_header(&reply, "Connection"), "close");
+    assert_error(reply, 408, "request_timeout");
     http_close(&slow_head);
     http_close(&slow_body);
     http_close(&silent);
+    stop();
+}
+END_TEST
+
+/* Each byte would start the time again, were it the connection's and not the body's. */
+START_TEST(a_byte_now_and_then_keeps_nothing_alive)
+{
+    start_with((struct net_args){.header_timeout_ms = 100, .body_timeout_ms = 100, .keepalive_ms = 20});
+    struct http_client head = connect_here(), body = connect_here(), clock = connect_here();
+    http_send(&head, "GET /health HTTP/1.1\r\nHost: ");
+    http_send(&body, "POST " CHAT " HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{");
+    http_post(&clock, CHAT, NULL, ASK_STREAM);
+    fake_push_start(engine, 0);
+    for (int i = 0; i < 20; i++) { /* 20 ms each */
+        ck_assert(http_wait_for(&clock, ": ping\n\n"));
+        memcpy(strstr(clock.in.data, ": ping"), ": seen", 6);
+        http_send(&head, "a");
+        http_send(&body, " ");
+    }
+    http_wait_for_end(&head);
+    http_wait_for_end(&body);
+    ck_assert_uint_eq(head.in.size, 0);
+    ck_assert_ptr_nonnull(strstr(body.in.data, "HTTP/1.1 408"));
+    http_close(&head);
+    http_close(&body);
+    http_close(&clock);
     stop();
 }
 END_TEST
@@ -343,6 +373,69 @@ START_TEST(connections_over_the_limit_are_told_and_health_still_answers)
     http_reply_free(&reply);
     http_close(&first);
     http_close(&second);
+    stop();
+}
+END_TEST
+
+/* However many they are and whatever they have sent, short of a request. */
+START_TEST(connections_without_a_request_give_way)
+{
+    static const char *const parts[] = {"", "G",
+                                        "GET /health HTTP/1.1\r\nHost:", "GET /version HTTP/1.1\r\nHost: a\r\n\r\n"};
+    struct http_client crowd[300];
+    start_with((struct net_args){.connections_max = 8});
+    for (size_t i = 0; i < 300; i++) {
+        crowd[i] = connect_here();
+        http_send(&crowd[i], parts[i % 4]);
+        if (i % 10 != 0)
+            continue;
+        struct http_client client = connect_here();
+        http_send(&client, "GET /health HTTP/1.1\r\nHost: a\r\n\r\n");
+        struct http_reply reply = http_reply(&client, false);
+        ck_assert_uint_eq(reply.status, 200);
+        http_reply_free(&reply);
+        http_post(&client, CHAT, NULL, ASK);
+        fake_push_start(engine, (uint32_t)i / 10);
+        fake_push_end(engine, (uint32_t)i / 10);
+        reply = http_reply(&client, false);
+        ck_assert_msg(reply.status == 200, "%s", reply.body.data);
+        http_reply_free(&reply);
+        http_close(&client);
+    }
+    http_wait_for_end(&crowd[0]);
+    for (size_t i = 0; i < 300; i++)
+        http_close(&crowd[i]);
+    stop();
+}
+END_TEST
+
+START_TEST(a_running_request_is_never_evicted)
+{
+    struct http_client runs[4], crowd[200];
+    start_with((struct net_args){.connections_max = 4});
+    for (uint32_t i = 0; i < 4; i++) {
+        runs[i] = connect_here();
+        http_post(&runs[i], CHAT, NULL, i % 2 ? ASK : ASK_STREAM);
+        fake_engine_request(engine, i);
+    }
+    for (size_t i = 0; i < 200; i++)
+        crowd[i] = connect_here();
+    struct http_client client = connect_here();
+    http_post(&client, CHAT, NULL, ASK);
+    struct http_reply reply = http_reply(&client, false);
+    ck_assert_uint_ge(strtoul(http_header(&reply, "Retry-After"), NULL, 10), 1);
+    assert_error(reply, 503, "overloaded");
+    http_close(&client);
+    for (uint32_t i = 0; i < 4; i++) {
+        fake_push_start(engine, i);
+        fake_push_end(engine, i);
+        reply = http_reply(&runs[i], false);
+        ck_assert_uint_eq(reply.status, 200);
+        http_reply_free(&reply);
+        http_close(&runs[i]);
+    }
+    for (size_t i = 0; i < 200; i++)
+        http_close(&crowd[i]);
     stop();
 }
 END_TEST
@@ -433,14 +526,17 @@ Suite *suite(void)
     tcase_add_test(test_case, a_waiting_stream_gets_comments);
     tcase_add_test(test_case, a_body_over_the_limit_is_a_413_that_the_client_can_read);
     tcase_add_test(test_case, a_client_that_asks_first_is_refused_before_it_sends);
-    tcase_add_test(test_case, a_body_without_an_end_is_cut_off);
+    tcase_add_test(test_case, a_body_without_an_end_is_cut_off_with_a_413);
     tcase_add_test(test_case, unknown_paths_and_methods_are_told_in_json);
     tcase_add_test(test_case, paths_are_decoded_and_queries_ignored);
     tcase_add_test(test_case, head_has_the_headers_and_no_body);
     tcase_add_test(test_case, options_allow_what_the_path_takes);
     tcase_add_test(test_case, headers_and_bodies_have_their_time);
+    tcase_add_test(test_case, a_byte_now_and_then_keeps_nothing_alive);
     tcase_add_test(test_case, a_request_that_waits_long_is_not_timed_out);
     tcase_add_test(test_case, connections_over_the_limit_are_told_and_health_still_answers);
+    tcase_add_test(test_case, connections_without_a_request_give_way);
+    tcase_add_test(test_case, a_running_request_is_never_evicted);
     tcase_add_test(test_case, closing_tells_every_waiting_client);
     tcase_add_test(test_case, closing_does_not_wait_for_who_does_not_read);
     tcase_add_test(test_case, an_address_that_cannot_be_had_is_one_sentence_with_a_way_out);
