@@ -71,7 +71,7 @@ static void open_model(struct bed *bed, const struct bed_args *args)
     struct error error;
     uint32_t sequences = args->sequences_max, pages = args->pages;
     struct model_args model_args = {
-        .ops = &kernels_cpu,
+        .ops = args->ops == NULL ? &kernels_cpu : args->ops,
         .cpu = test_cpu(),
         .threads = 1,
         .context = pages * BED_BLOCK < BED_CONTEXT ? pages * BED_BLOCK : BED_CONTEXT,

@@ -15,11 +15,12 @@
 #define BED_BLOCK 32
 
 struct bed_args {
-    uint32_t pages;         /* of the KV pool; 0: four times the context */
-    uint32_t sequences_max; /* 0: 8 */
-    uint32_t prefill_chunk; /* 0: 96 */
-    uint32_t queue_max;     /* 0: 64 */
-    uint32_t key_bits;      /* 0: all */
+    uint32_t pages;               /* of the KV pool; 0: four times the context */
+    uint32_t sequences_max;       /* 0: 8 */
+    uint32_t prefill_chunk;       /* 0: 96 */
+    uint32_t queue_max;           /* 0: 64 */
+    uint32_t key_bits;            /* 0: all */
+    const struct kernel_ops *ops; /* NULL: the CPU's */
     bool no_cache;
     bool chat; /* with the default model's chat template */
 };
