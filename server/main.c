@@ -1,7 +1,9 @@
 /* incipit COMMAND [OPTIONS]: finds the command, reads its options, runs it. Exit status: 0; 1 when the command failed;
  * 2 when the command line is wrong. */
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "kernels/base/log.h"
 #include "server/command/command.h"
@@ -79,31 +81,59 @@ static void setup_log(const struct command *command, const struct options *optio
     log_setup(level, strcmp(options->log_format, "json") == 0 ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
 }
 
+/* Whether the log is to be JSON, as far as a command line tells that is wrong somewhere. */
+static bool asks_for_json(int argc, char **argv)
+{
+    bool json = false;
+    for (int i = 0; i < argc; i++) {
+        if (strncmp(argv[i], "--log-format=", 13) == 0)
+            json = strcmp(argv[i] + 13, "json") == 0;
+        else if (strcmp(argv[i], "--log-format") == 0 && i + 1 < argc)
+            json = strcmp(argv[i + 1], "json") == 0;
+    }
+    return json;
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
     struct options options;
     struct error error;
     if (options_parse(command->bit, argc, argv, &options, &error) != STATUS_OK) {
-        fprintf(stderr, "incipit: %s\n", error.text);
+        log_setup(LOG_ERROR, asks_for_json(argc, argv) ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
+        command_fail(&error);
         return 2;
     }
     int status = 0;
+    setup_log(command, &options);
     if (options.help) {
         print_help(command);
     } else if (options.operand_count > command->operands_max) {
-        fprintf(stderr, "incipit: %s does not know what to do with \"%.60s\"; see incipit help %s\n", command->name,
-                options.operands[command->operands_max], command->name);
+        error_set(&error, STATUS_INVALID, "%s does not know what to do with \"%.60s\"; see incipit help %s",
+                  command->name, options.operands[command->operands_max], command->name);
+        command_fail(&error);
         status = 2;
     } else {
-        setup_log(command, &options);
         status = command->run(&options);
     }
     options_free(&options);
     return status;
 }
 
+/* Started without one of them, the first files that are opened would take their places, and the log would be written
+ * into a connection. */
+static void open_standard_files(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
+    open_standard_files();
     signal(SIGPIPE, SIG_IGN);
     mallopt(M_MMAP_THRESHOLD, MAPPED_BYTES);
     if (argc < 2) {

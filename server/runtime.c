@@ -179,7 +179,7 @@ struct runtime_limits runtime_engine_limits(const struct options *options)
     return (struct runtime_limits){.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
                                    .sequences_max = (uint32_t)options->max_sequences,
                                    .draws_max = (uint32_t)options->max_sequences,
-                                   .show_progress = true};
+                                   .show_progress = strcmp(options->log_format, "json") != 0};
 }
 
 enum status runtime_open_engine(const struct options *options, const struct runtime *runtime, uint32_t queue_max,

@@ -1,13 +1,18 @@
-/* Log lines. Each is put together in memory and leaves in one write, so that lines of several threads do not mix.
+/* Log lines. Each is put together in memory and leaves under one lock, so that lines of several threads do not mix.
  * What comes from outside is made harmless: control characters are escaped, invalid UTF-8 becomes U+FFFD. */
 #include "kernels/base/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "kernels/base/buffer.h"
 #include "kernels/base/json_writer.h"
@@ -16,6 +21,14 @@
 
 static enum log_level level_max = LOG_INFO;
 static enum log_format line_format = LOG_FORMAT_TEXT;
+
+/* The way out, under its lock. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t lost;   /* lines that stderr did not take ... */
+    uint64_t untold; /* ... of which no line has told yet */
+    bool cut;        /* the last one went out in part */
+} output = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
@@ -28,6 +41,19 @@ void log_setup(enum log_level level, enum log_format format)
 bool log_enabled(enum log_level level)
 {
     return level <= level_max;
+}
+
+bool log_is_json(void)
+{
+    return line_format == LOG_FORMAT_JSON;
+}
+
+uint64_t log_lines_lost(void)
+{
+    pthread_mutex_lock(&output.lock);
+    uint64_t lost = output.lost;
+    pthread_mutex_unlock(&output.lock);
+    return lost;
 }
 
 static void append_time(struct buffer *line)
@@ -50,6 +76,8 @@ static void append_escaped(struct buffer *line, const char *text, bool quoted)
             buffer_text(line, "\\n");
         else if (byte < 0x20 || byte == 0x7F)
             buffer_printf(line, "\\x%02x", (unsigned)byte);
+        else if (byte == 0xC2 && (unsigned char)text[1] < 0xA0) /* U+0080 to U+009F are control characters too */
+            buffer_printf(line, "\\x%02x", (unsigned)(unsigned char)*++text);
         else if (quoted && (byte == '"' || byte == '\\'))
             buffer_printf(line, "\\%c", byte);
         else
@@ -143,13 +171,78 @@ static void text_start(struct buffer *line, enum log_level level)
     buffer_printf(line, " %s ", level_names[level]);
 }
 
+static void compose_message(struct buffer *line, enum log_level level, const char *message)
+{
+    if (line_format == LOG_FORMAT_JSON) {
+        struct json_writer writer = json_start(line, level);
+        json_key(&writer, "message");
+        append_json_text(&writer, message);
+        json_object_end(&writer);
+    } else {
+        struct buffer valid = {0};
+        utf8_append_valid(&valid, message, strlen(message));
+        text_start(line, level);
+        append_escaped(line, valid.data == NULL ? "" : valid.data, false);
+        buffer_free(&valid);
+    }
+    buffer_byte(line, '\n');
+}
+
+/* ---- the way out ---- */
+
+/* For a reader that is only late; one that has lost a line already is not waited for. */
+#define PATIENCE_MS 20
+
+/* A pipe that has room at all takes so many bytes without blocking. */
+static bool write_piece(const char *bytes, size_t size, size_t *written)
+{
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&out, 1, output.untold == 0 ? PATIENCE_MS : 0) <= 0 || (out.revents & POLLOUT) == 0)
+        return false;
+    ssize_t taken = write(STDERR_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+    *written = taken > 0 ? (size_t)taken : 0;
+    return taken > 0 || (taken < 0 && errno == EINTR);
+}
+
+static bool write_line(const struct buffer *line)
+{
+    size_t at = 0, written;
+    if (output.cut && !write_piece("\n", 1, &written))
+        return false;
+    output.cut = false;
+    while (at < line->size && write_piece(line->data + at, line->size - at, &written))
+        at += written;
+    output.cut = at > 0 && at < line->size;
+    return at == line->size;
+}
+
+static bool tell_lost(void)
+{
+    struct buffer line = {0};
+    char message[96];
+    snprintf(message, sizeof(message), "%" PRIu64 " lines of the log were lost: stderr did not take them",
+             output.untold);
+    compose_message(&line, LOG_WARN, message);
+    bool told = !line.failed && write_line(&line);
+    buffer_free(&line);
+    output.untold = told ? 0 : output.untold;
+    return told;
+}
+
+/* Frees the line. */
 static void emit(struct buffer *line)
 {
-    buffer_byte(line, '\n');
-    if (!line->failed)
-        fwrite(line->data, 1, line->size, stderr);
+    pthread_mutex_lock(&output.lock);
+    bool clear = output.untold == 0 || tell_lost();
+    if (!clear || line->failed || !write_line(line)) {
+        output.lost++;
+        output.untold++;
+    }
+    pthread_mutex_unlock(&output.lock);
     buffer_free(line);
 }
+
+/* ---- lines ---- */
 
 void log_line(enum log_level level, const char *format, ...)
 {
@@ -162,20 +255,8 @@ void log_line(enum log_level level, const char *format, ...)
     va_end(arguments);
     if (length < 0)
         return;
-
     struct buffer line = {0};
-    if (line_format == LOG_FORMAT_JSON) {
-        struct json_writer writer = json_start(&line, level);
-        json_key(&writer, "message");
-        append_json_text(&writer, message);
-        json_object_end(&writer);
-    } else {
-        struct buffer valid = {0};
-        utf8_append_valid(&valid, message, strlen(message));
-        text_start(&line, level);
-        append_escaped(&line, valid.data == NULL ? "" : valid.data, false);
-        buffer_free(&valid);
-    }
+    compose_message(&line, level, message);
     emit(&line);
 }
 
@@ -197,5 +278,6 @@ void log_event(enum log_level level, const char *event, const struct log_field *
         for (size_t i = 0; i < count; i++)
             append_text_field(&line, &fields[i]);
     }
+    buffer_byte(&line, '\n');
     emit(&line);
 }

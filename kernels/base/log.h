@@ -1,5 +1,8 @@
-/* The log: one line an event on stderr, as text or JSON. The level and the format are the only globals; set once at
- * start, before threads exist. Lines from several threads do not mix.
+/* The log: one line an event on stderr, as text or JSON. The level and the format are set once at start, before threads
+ * exist. Lines from several threads do not mix.
+ *
+ * Whoever logs does not wait for whoever reads: what stderr does not take at once (a pipe that nobody empties, a full
+ * disk) is lost and counted, and a line says so when it takes more again.
  *
  *     log_line(LOG_INFO, "listening on %s:%u", host, port);
  *     log_event(LOG_INFO, "request", (struct log_field[]){log_text("id", id), log_integer("prompt", n)}, 2);
@@ -26,6 +29,8 @@ struct log_field {
 
 void log_setup(enum log_level level, enum log_format format);
 bool log_enabled(enum log_level level);
+bool log_is_json(void);
+uint64_t log_lines_lost(void);
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_event(enum log_level level, const char *event, const struct log_field *fields, size_t count);
 

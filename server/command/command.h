@@ -30,7 +30,7 @@ int command_inspect(const struct options *options);
 
 /* ---- what several of them need ---- */
 
-/* "incipit: " and the error's sentence on stderr; returns 1. */
+/* "incipit: " and the error's sentence on stderr, or a line of the log where that is JSON; returns 1. */
 int command_fail(const struct error *error);
 /* The operands joined by spaces, or all of stdin when there are none. */
 enum status command_input(const struct options *options, struct buffer *out, struct error *error);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "kernels/base/log.h"
 #include "server/command/command.h"
 
 #define INPUT_BYTES_MAX (64u << 20)
@@ -45,7 +46,10 @@ const struct command *command_find(const char *name)
 
 int command_fail(const struct error *error)
 {
-    fprintf(stderr, "incipit: %s\n", error->text);
+    if (log_is_json())
+        log_line(LOG_ERROR, "%s", error->text);
+    else
+        fprintf(stderr, "incipit: %s\n", error->text);
     return 1;
 }
 

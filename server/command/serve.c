@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <xxhash.h>
 
+#include "kernels/base/json_writer.h"
 #include "kernels/base/log.h"
 #include "kernels/base/thread.h"
+#include "kernels/base/utf8.h"
 #include "server/command/command.h"
 #include "server/engine/engine.h"
 #include "server/net/net.h"
@@ -118,10 +120,69 @@ static double mib(size_t bytes)
 }
 
 /* An address with colons stands in brackets. */
-static void print_url(const char *host, uint16_t port)
+static void write_url(const char *host, uint16_t port, struct buffer *out)
 {
     bool colons = strchr(host, ':') != NULL;
-    printf("http://%s%s%s:%u", colons ? "[" : "", host, colons ? "]" : "", port);
+    buffer_printf(out, "http://%s%s%s:%u", colons ? "[" : "", host, colons ? "]" : "", port);
+}
+
+static void print_url(const char *host, uint16_t port)
+{
+    struct buffer url = {0};
+    write_url(host, port, &url);
+    fputs(url.failed ? "" : url.data, stdout);
+    buffer_free(&url);
+}
+
+static void write_figure(struct json_writer *writer, const char *key, uint64_t value)
+{
+    json_key(writer, key);
+    json_integer(writer, (int64_t)value);
+}
+
+static void write_text(struct json_writer *writer, const char *key, const char *text)
+{
+    struct buffer valid = {0};
+    utf8_append_valid(&valid, text, strlen(text));
+    json_key(writer, key);
+    json_bytes(writer, valid.data == NULL ? "" : valid.data, valid.size);
+    buffer_free(&valid);
+}
+
+/* For programs: one line. */
+static void announce_json(const struct options *options, const struct service *service)
+{
+    const struct runtime *runtime = &service->runtime;
+    struct kernels_memory memory = model_memory(runtime->model);
+    struct buffer message = {0}, line = {0};
+    struct json_writer writer = json_writer_start(&line);
+    buffer_text(&message, "listening ");
+    write_url(options->host, net_port(service->net), &message);
+    json_object_begin(&writer);
+    write_text(&writer, "event", "start");
+    write_text(&writer, "message", message.data == NULL ? "" : message.data);
+    write_text(&writer, "version", INCIPIT_VERSION);
+    write_text(&writer, "model", runtime->model_id);
+    write_text(&writer, "architecture", runtime->config.architecture);
+    write_text(&writer, "file", model_file_path(runtime->file));
+    write_figure(&writer, "parameters", runtime->config.parameters);
+    write_figure(&writer, "weights_bytes", memory.weights_bytes);
+    write_figure(&writer, "kv_bytes", memory.kv_bytes);
+    write_figure(&writer, "workspace_bytes", memory.workspace_bytes);
+    write_figure(&writer, "kv_pages", model_kv_pages(runtime->model));
+    write_figure(&writer, "block_tokens", model_kv_layout(runtime->model)->block_tokens);
+    write_text(&writer, "cpu", model_variant(runtime->model));
+    write_text(&writer, "activations", options->activations);
+    write_figure(&writer, "context", model_context(runtime->model));
+    write_figure(&writer, "max_sequences", (uint64_t)options->max_sequences);
+    json_key(&writer, "prefix_cache");
+    json_bool(&writer, !options->no_prefix_cache);
+    json_object_end(&writer);
+    if (!line.failed)
+        puts(line.data);
+    fflush(stdout);
+    buffer_free(&line);
+    buffer_free(&message);
 }
 
 static void announce(const struct options *options, const struct service *service)
@@ -158,7 +219,10 @@ int command_serve(const struct options *options)
     sigset_t signals;
     enum status status = open_service(options, &service, &signals, &error);
     if (status == STATUS_OK) {
-        announce(options, &service);
+        if (log_is_json())
+            announce_json(options, &service);
+        else
+            announce(options, &service);
         wait_for_end(&signals);
     }
     close_service(&service);

@@ -206,8 +206,9 @@ static enum status prepare_generation(struct prepare *prepare, struct engine_req
     if (status == STATUS_OK)
         status = read_prompt(prepare, call, &ids, error);
     if (ids.unknown_bytes > 0)
-        log_line(LOG_DEBUG, "request %s: the vocabulary has no token for %zu bytes of the prompt; they are left out",
-                 request->id, ids.unknown_bytes);
+        log_event(LOG_DEBUG, "bytes_left_out", /* the vocabulary has no token for them */
+                  (struct log_field[]){log_text("id", request->id), log_integer("bytes", (int64_t)ids.unknown_bytes)},
+                  2);
     if (status == STATUS_OK)
         status = admission_check_prompt(&limits, call, ids.count, &request->tokens_max, error);
     if (status == STATUS_OK) {

@@ -378,7 +378,7 @@ static void unblock(struct loop *loop)
     for (struct sequence *s = loop->oldest; s != NULL; s = s->younger)
         victim = s->state == SEQUENCE_RUNNING ? s : victim;
     error_set(&error, STATUS_INTERNAL, "no KV memory could be found for this request");
-    log_line(LOG_ERROR, "request %s cannot go on: no KV memory", victim->request->id);
+    log_event(LOG_ERROR, "no_kv_memory", (struct log_field[]){log_text("id", victim->request->id)}, 1);
     loop_end_request(loop, victim->request, &error);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/base/log.h"
 #include "server/net/exposition.h"
 #include "server/net/net_private.h"
 #include "server/net/process.h"
@@ -307,6 +308,10 @@ static void write_server(struct writer *writer, struct net *net)
                  (struct family){"incipit_engine_stuck", NULL, GAUGE,
                                  "1: the engine has work and has not come further for --watchdog seconds."},
                  health_check(net, &error) != STATUS_OK);
+    write_number(
+        writer,
+        (struct family){"incipit_log_lines_lost_total", NULL, COUNTER, "Lines of the log that stderr did not take."},
+        (double)log_lines_lost());
     exposition_family(&writer->exposition, "incipit_build_info", GAUGE, "The version that runs.");
     write_labelled(writer, "version", net->args.facts->version, 1);
 }

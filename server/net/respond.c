@@ -84,7 +84,7 @@ static enum MHD_Result give_up(struct exchange *exchange, struct MHD_Response *r
 {
     if (response != NULL)
         MHD_destroy_response(response);
-    log_line(LOG_ERROR, "request %s: not enough memory for its reply", exchange->id);
+    log_event(LOG_ERROR, "no_memory_for_reply", (struct log_field[]){log_text("id", exchange->id)}, 1);
     note_status(exchange, 503);
     return respond_no_memory(exchange->net, exchange->mhd);
 }

@@ -1,7 +1,12 @@
 """What the real server's log says of requests: why they ended, what was refused, how to repeat one."""
+import http.client
 import json
+import os
 import random
+import re
+import subprocess
 import sys
+import tempfile
 import time
 
 import _harness
@@ -10,6 +15,24 @@ from _harness import Server, test
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
 LOG_S = 10
+
+
+def start(*options, **files):
+    """The real server's process, its address taken from its standard output."""
+    command = [_harness.binary(), "serve", "--model", _harness.model(), "--port", "0", "--kv-memory", "256MiB", *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, **files)
+    for text in process.stdout:
+        if match := re.search(rb"listening\s+http://([^:\s]+):(\d+)", text):
+            return process, match[1].decode(), int(match[2]), text
+    raise AssertionError(f"it did not start: {process.wait()}")
+
+
+def ask(host, port, path):
+    connection = http.client.HTTPConnection(host, port, timeout=LOG_S)
+    connection.request("GET", path)
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def lines(server, event, **fields):
@@ -100,6 +123,79 @@ def a_server_that_stops_is_told_as_such(_):
     assert len(lines(server, "request", finish="stopped")) == 2, server.read_log()[-2000:]
     assert line(server, "refused")["code"] == "draining"
     assert b"503" in requests[1].read_all()
+
+
+@test
+def the_times_of_a_request_add_up(server):
+    reply = server.post(COMPLETIONS, {"prompt": "a b c", "max_tokens": 6, "ignore_eos": True})
+    told = line(server, "request", id=reply.headers["x-request-id"])
+    assert (told["finish"], told["generated"]) == ("length", 6), told
+    assert told["prompt"] == told["cached"] + told["computed"], told
+    assert 0 < told["ttft_ms"] <= told["queue_ms"] + told["prefill_ms"] + 0.01, told
+    assert told["decode_ms"] > 0, told
+
+
+@test
+def what_a_client_sends_cannot_forge_a_line(_):
+    evil = "/v1/x%0A2026-01-01T00:00:00.000Z error forged%0D%1B%5B2J%22,%22level%22:%22error%22%7D%ff%c2%9b"
+    for form in ("text", "json"):
+        with Server("--kv-memory", "256MiB", "--log-format", form) as server:
+            reply = server.get(evil.replace(" ", "%20"))
+            assert reply.status in (400, 404), reply.status
+            body = {"model": 'a\nb"\x1b[2J', "messages": [{"role": "ev\nil", "content": "a"}]}
+            assert server.post(CHAT, body).status == 400
+            assert server.post(COMPLETIONS, b'{"prompt": "\xff\xfe"}').status == 400
+            deadline = time.monotonic() + LOG_S
+            while server.read_log().count("refused") < 3:
+                assert time.monotonic() < deadline, server.read_log()
+            log = server.read_log()
+        assert log.endswith("\n") and not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", log), log
+        for text in log.splitlines():
+            if form == "json":
+                assert {"time", "level"} <= json.loads(text).keys() and json.loads(text)["level"] != "error", text
+            else:
+                assert re.match(r"\d{4}-\d\d-\d\dT\S+Z (warn|info) ", text), text
+
+
+@test
+def a_log_in_json_is_json_from_the_first_line_to_the_last(server):
+    with tempfile.TemporaryFile() as log:
+        process, host, port, text = start("--log-format", "json", stderr=log)
+        told = json.loads(text)
+        assert told["message"] == f"listening http://{host}:{port}" and told["event"] == "start", told
+        assert told["model"] == server.get("/v1/models").json()["data"][0]["id"] and told["kv_pages"] > 0, told
+        assert ask(host, port, "/nothing") == 404
+        process.terminate()
+        assert process.stdout.read() == b"" and process.wait() == 0
+        log.seek(0)
+        told = [json.loads(text) for text in log]
+        assert told[0]["event"] == "refused" and "message" in told[-1], told
+    for options, status in (
+        (("--port", "x", "--log-format=json"), 2),
+        (("--log-format", "json", "--prt", "1"), 2),
+        (("--log-format", "json", "operand"), 2),
+        (("--log-format", "json", "--model", "/no/such.gguf"), 1),
+        (("--log-format", "json", "--port", str(server.port)), 1),
+    ):
+        done = subprocess.run([_harness.binary(), "serve", *options], capture_output=True, text=True)
+        assert done.returncode == status and done.stdout == "", done
+        told = json.loads(done.stderr)
+        assert told["level"] == "error" and told["message"], done.stderr
+
+
+@test
+def a_log_that_takes_nothing_holds_no_request_up(_):
+    reader, writer = os.pipe()
+    with open("/dev/full", "wb") as full, os.fdopen(reader, "rb") as unread, os.fdopen(writer, "wb") as pipe:
+        for name, stderr in (("a full disk", full), ("a full pipe", pipe), ("none", None)):
+            close = {"preexec_fn": lambda: os.close(2)} if stderr is None else {"stderr": stderr}
+            process, host, port, _text = start(**close)
+            for _ in range(400):
+                assert ask(host, port, "/" + 200 * "x") == 404, name
+            assert ask(host, port, "/health") == 200, name
+            process.terminate()
+            assert process.wait(20) == 0, name
+        assert len(os.read(unread.fileno(), 1 << 20)) > 32768
 
 
 @test

@@ -2,7 +2,9 @@
 #include "kernels/base/log.h"
 
 #include <cjson/cJSON.h>
+#include <fcntl.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +191,81 @@ START_TEST(lines_of_several_threads_do_not_mix)
 }
 END_TEST
 
+/* Everything that a pipe holds; it stays open. */
+static char *drain(int fd)
+{
+    static char text[1 << 20];
+    size_t size = 0;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    for (ssize_t more; (more = read(fd, text + size, sizeof(text) - 1 - size)) > 0;)
+        size += (size_t)more;
+    text[size] = '\0';
+    return text;
+}
+
+START_TEST(a_pipe_that_nobody_empties_holds_nobody_up)
+{
+    int ends[2], before = dup(STDERR_FILENO);
+    char letter = 'a', expected[128];
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_ge(dup2(ends[1], STDERR_FILENO), 0);
+    log_setup(LOG_INFO, LOG_FORMAT_TEXT);
+    write_lines(&letter);
+    uint64_t lost = log_lines_lost();
+    ck_assert(lost > 0 && lost < LINES);
+    const char *text = drain(ends[0]);
+    uint64_t lines = 0;
+    for (const char *line = text; *line != '\0'; line = strchr(line, '\n') + 1, lines++)
+        ck_assert_int_eq(strncmp(after_time(line), "info e w=aaaa", 13), 0);
+    ck_assert_uint_eq(lines + lost, LINES);
+
+    log_line(LOG_INFO, "again");
+    text = drain(ends[0]);
+    snprintf(expected, sizeof(expected), "warn %llu lines of the log were lost: stderr did not take them\n",
+             (unsigned long long)lost);
+    ck_assert_int_eq(strncmp(after_time(text), expected, strlen(expected)), 0);
+    ck_assert_str_eq(after_time(strchr(text, '\n') + 1), "info again\n");
+    log_line(LOG_INFO, "and again");
+    ck_assert_str_eq(after_time(drain(ends[0])), "info and again\n");
+    ck_assert_uint_eq(log_lines_lost(), lost);
+    dup2(before, STDERR_FILENO);
+}
+END_TEST
+
+START_TEST(a_full_disk_or_nothing_at_all_loses_lines_and_no_more)
+{
+    int before = dup(STDERR_FILENO), full = open("/dev/full", O_WRONLY);
+    log_setup(LOG_INFO, LOG_FORMAT_TEXT);
+    ck_assert_int_ge(dup2(full, STDERR_FILENO), 0);
+    log_line(LOG_INFO, "a");
+    ck_assert_uint_eq(log_lines_lost(), 1);
+    close(STDERR_FILENO);
+    log_line(LOG_INFO, "b");
+    ck_assert_uint_eq(log_lines_lost(), 2);
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    signal(SIGPIPE, SIG_IGN);
+    log_line(LOG_INFO, "c");
+    ck_assert_uint_eq(log_lines_lost(), 3);
+    dup2(before, STDERR_FILENO);
+}
+END_TEST
+
+START_TEST(control_characters_beyond_ascii_are_escaped)
+{
+    log_setup(LOG_INFO, LOG_FORMAT_TEXT);
+    capture_begin();
+    log_line(LOG_INFO, "a\xC2\x9B"
+                       "31m\xC2\xA0\xC3\xA9");
+    char *text = capture_end();
+    ck_assert_str_eq(after_time(text), "info a\\x9b31m\xC2\xA0\xC3\xA9\n");
+    free(text);
+}
+END_TEST
+
 Suite *suite(void)
 {
     Suite *log = suite_create("log");
@@ -199,6 +276,9 @@ Suite *suite(void)
     tcase_add_test(cases, a_long_message_is_cut_and_stays_json);
     tcase_add_test(cases, a_message_cannot_begin_a_second_line);
     tcase_add_test(cases, lines_of_several_threads_do_not_mix);
+    tcase_add_test(cases, a_pipe_that_nobody_empties_holds_nobody_up);
+    tcase_add_test(cases, a_full_disk_or_nothing_at_all_loses_lines_and_no_more);
+    tcase_add_test(cases, control_characters_beyond_ascii_are_escaped);
     suite_add_tcase(log, cases);
     return log;
 }
