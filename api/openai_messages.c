@@ -1,5 +1,5 @@
 /* Messages and template variables. What a template sees of a message: its role, its content as one string, and every
- * other member as sent, except those that mean nothing for a prompt. */
+ * other member as sent (a tool's name, say), except those that mean nothing for a prompt. */
 #include "api/openai_messages.h"
 
 #include <stdio.h>
@@ -56,29 +56,53 @@ static enum status parse_role(const cJSON *message, size_t index, const struct r
 
 /* ---- content ---- */
 
+static bool is_media(const char *type)
+{
+    static const char *const names[] = {"image_url", "input_image", "image",      "input_audio", "audio_url",
+                                        "audio",     "video_url",   "input_file", "file"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (strcmp(names[i], type) == 0)
+            return true;
+    return false;
+}
+
+static enum status refuse_part(size_t message, size_t index, const char *type, struct error *error)
+{
+    char member[40];
+    snprintf(member, sizeof(member), "content[%zu]%s", index, is_media(type) ? "" : ".type");
+    struct place place = place_of(message, member);
+    if (!is_media(type))
+        return field_invalid(error, place.text, "%s is \"%.40s\"; it must be \"text\"", place.text, type);
+    field_unsupported(error, place.text, "%s has the type \"%.40s\"; this model reads only text", place.text, type);
+    snprintf(error->code, sizeof(error->code), "unsupported_content");
+    return error->status;
+}
+
 /* The text of a content part; parts that are not text need another model. */
 static enum status part_text(const cJSON *part, size_t message, size_t index, const char **text, struct error *error)
 {
     char member[40];
     snprintf(member, sizeof(member), "content[%zu]", index);
-    struct place place = place_of(message, member);
     if (!cJSON_IsObject(part))
-        return field_wrong_type(error, place.text, "an object", part);
+        return field_wrong_type(error, place_of(message, member).text, "an object", part);
     const cJSON *type = json_get(part, "type");
-    const char *key = "text";
+    snprintf(member, sizeof(member), "content[%zu].type", index);
+    struct place place = place_of(message, member);
+    if (type == NULL)
+        return field_missing(error, place.text, "\"text\"");
     if (!cJSON_IsString(type))
-        return field_missing(error, place.text, "an object with a \"type\", such as \"text\"");
-    if (strcmp(type->valuestring, "refusal") == 0) {
-        key = "refusal";
-    } else if (strcmp(type->valuestring, "text") != 0) {
-        field_unsupported(error, place.text, "%s has the type \"%.40s\"; this model reads only text", place.text,
-                          type->valuestring);
-        snprintf(error->code, sizeof(error->code), "unsupported_content");
-        return error->status;
-    }
+        return field_wrong_type(error, place.text, "a string", type);
+    bool refusal = strcmp(type->valuestring, "refusal") == 0;
+    if (!refusal && strcmp(type->valuestring, "text") != 0)
+        return refuse_part(message, index, type->valuestring, error);
+    const char *key = refusal ? "refusal" : "text";
     const cJSON *value = json_get(part, key);
+    snprintf(member, sizeof(member), "content[%zu].%s", index, key);
+    place = place_of(message, member);
+    if (value == NULL)
+        return field_missing(error, place.text, "a string");
     if (!cJSON_IsString(value))
-        return field_wrong_type(error, place.text, "an object with a text", value);
+        return field_wrong_type(error, place.text, "a string", value);
     *text = value->valuestring;
     return STATUS_OK;
 }
@@ -241,6 +265,19 @@ static enum status parse_members(struct api_call *call, const cJSON *message, si
     return STATUS_OK;
 }
 
+/* Clients and templates spell an assistant's reasoning in three ways; each template finds its own. */
+static bool alias_reasoning(struct arena *arena, struct chat_value *message)
+{
+    static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
+    struct chat_value *value = NULL;
+    for (size_t i = 0; i < 3 && value == NULL; i++)
+        value = chat_object_get(message, names[i]);
+    for (size_t i = 0; i < 3 && value != NULL; i++)
+        if (chat_object_get(message, names[i]) == NULL && !json_chat_append(arena, message, names[i], value))
+            return false;
+    return true;
+}
+
 static enum status parse_message(struct api_call *call, const cJSON *message, size_t index, struct error *error)
 {
     struct arena *arena = &call->arena;
@@ -266,9 +303,12 @@ static enum status parse_message(struct api_call *call, const cJSON *message, si
     if (!json_chat_append(arena, out, "role", name) || !json_chat_append(arena, out, "content", content))
         return field_no_memory(error);
     status = parse_members(call, message, index, out, error);
-    if (status == STATUS_OK && !json_chat_append(arena, call->chat.messages, NULL, out))
+    if (status != STATUS_OK)
+        return status;
+    bool is_assistant = strcmp(role->name, "assistant") == 0;
+    if ((is_assistant && !alias_reasoning(arena, out)) || !json_chat_append(arena, call->chat.messages, NULL, out))
         return field_no_memory(error);
-    return status;
+    return STATUS_OK;
 }
 
 enum status openai_messages_parse(const struct field_context *context, const cJSON *value, struct error *error)

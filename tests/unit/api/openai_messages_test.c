@@ -1,6 +1,7 @@
 /* Messages: roles, contents, tool calls, and where each text says it came from. */
 #include "api/openai_messages.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/api/requests.h"
@@ -105,8 +106,32 @@ START_TEST(members_that_mean_nothing_for_a_prompt_are_left_out)
     struct api_call *call = chat("[{\"role\":\"assistant\",\"content\":\"a\",\"refusal\":null,\"annotations\":[],"
                                  "\"audio\":{\"id\":\"x\"},\"function_call\":null,\"tool_calls\":[],\"name\":null,"
                                  "\"reasoning_content\":\"r\"}]");
-    ck_assert_uint_eq(call->chat.messages->items[0]->count, 3);
+    ck_assert_uint_eq(call->chat.messages->items[0]->count, 5);
     ck_assert_str_eq(member(call, 0, "reasoning_content")->text, "r");
+    api_call_close(call);
+}
+END_TEST
+
+START_TEST(reasoning_is_found_under_each_of_its_names)
+{
+    static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
+    for (size_t i = 0; i < 3; i++) {
+        char messages[160];
+        snprintf(messages, sizeof(messages),
+                 "[{\"role\":\"user\",\"content\":\"a\",\"reasoning\":\"u\"},"
+                 "{\"role\":\"assistant\",\"content\":\"b\",\"%s\":\"why\"}]",
+                 names[i]);
+        struct api_call *call = chat(messages);
+        ck_assert_ptr_null(member(call, 0, "thinking"));
+        for (size_t k = 0; k < 3; k++) {
+            ck_assert_str_eq(member(call, 1, names[k])->text, "why");
+            ck_assert_str_eq(member(call, 1, names[k])->field, names[i]);
+        }
+        api_call_close(call);
+    }
+    struct api_call *call = chat("[{\"role\":\"assistant\",\"reasoning\":\"a\",\"reasoning_content\":\"b\"}]");
+    ck_assert_str_eq(member(call, 0, "reasoning")->text, "a");
+    ck_assert_str_eq(member(call, 0, "reasoning_content")->text, "b");
     api_call_close(call);
 }
 END_TEST
@@ -126,15 +151,23 @@ START_TEST(bad_messages_are_named)
         {"[{\"role\":\"user\",\"content\":5}]", "messages[0].content", "invalid_type"},
         {"[{\"role\":\"user\",\"content\":{}}]", "messages[0].content", "invalid_type"},
         {"[{\"role\":\"user\",\"content\":[\"a\"]}]", "messages[0].content[0]", "invalid_type"},
-        {"[{\"role\":\"user\",\"content\":[{\"text\":\"a\"}]}]", "messages[0].content[0]",
+        {"[{\"role\":\"user\",\"content\":[{\"text\":\"a\"}]}]", "messages[0].content[0].type",
          "missing_required_parameter"},
-        {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", "messages[0].content[0]", "invalid_type"},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":1}]}]", "messages[0].content[0].type", "invalid_type"},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":\"poem\"}]}]", "messages[0].content[0].type", "invalid_value"},
+        {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}]", "messages[0].content[0].text",
+         "missing_required_parameter"},
+        {"[{\"role\":\"tool\",\"content\":[{\"type\":\"text\",\"text\":1}]}]", "messages[0].content[0].text",
+         "invalid_type"},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"image_url\",\"image_url\":{}}"
          "]}]",
          "messages[0].content[1]", "unsupported_content"},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\"}]}]", "messages[0].content[0]",
          "unsupported_content"},
         {"[{\"role\":\"user\",\"content\":[{\"type\":\"file\"}]}]", "messages[0].content[0]", "unsupported_content"},
+        {"[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":\"a\"},5]", "messages[2]",
+         "invalid_type"},
+        {"[null]", "messages[0]", "invalid_type"},
         {"[{\"role\":\"assistant\",\"tool_calls\":{}}]", "messages[0].tool_calls", ""},
         {"[{\"role\":\"assistant\",\"tool_calls\":[{\"id\":\"a\"}]}]", "messages[0].tool_calls[0]", "invalid_value"},
         {"[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{}}]}]", "messages[0].tool_calls[0]", "invalid_value"},
@@ -176,6 +209,7 @@ Suite *suite(void)
     tcase_add_test(test_case, parts_are_joined_without_a_separator);
     tcase_add_test(test_case, tool_calls_have_their_arguments_as_an_object);
     tcase_add_test(test_case, members_that_mean_nothing_for_a_prompt_are_left_out);
+    tcase_add_test(test_case, reasoning_is_found_under_each_of_its_names);
     tcase_add_test(test_case, bad_messages_are_named);
     tcase_add_test(test_case, many_members_take_little_time);
     suite_add_tcase(messages_suite, test_case);
