@@ -77,6 +77,8 @@ bool engine_request_take(struct engine_request *request, struct api_event *event
 void engine_request_cancel(struct engine_request *request);
 /* The same because the server stops: so says the log. */
 void engine_request_stop(struct engine_request *request);
+/* The same because its client does not read. */
+void engine_request_drop(struct engine_request *request);
 /* After it returns `wake` is not called any more. */
 void engine_request_release(struct engine_request *request);
 

@@ -96,6 +96,23 @@ enum status request_open(struct engine *engine, const struct engine_submission *
     return STATUS_OK;
 }
 
+/* A name that is spelt wrong is one that nobody knows: the client's author may look for it here. */
+static void note_ignored(struct engine_request *request)
+{
+    const struct api_call *call = request->call;
+    struct buffer names = {0};
+    if (call->unknown_count == 0)
+        return;
+    stats_count_ignored(&request->engine->stats, call->unknown_count);
+    for (uint32_t i = 0; i < call->unknown_count && i < API_UNKNOWN_NAMES_MAX; i++)
+        buffer_printf(&names, "%s%s", i > 0 ? "," : "", call->unknown[i]);
+    log_event(LOG_DEBUG, "ignored_fields",
+              (struct log_field[]){log_text("id", request->id), log_integer("count", call->unknown_count),
+                                   log_text("names", names.data)},
+              3);
+    buffer_free(&names);
+}
+
 enum status request_parse(struct engine_request *request, struct error *error)
 {
     if (request->call == NULL) {
@@ -105,6 +122,7 @@ enum status request_parse(struct engine_request *request, struct error *error)
         buffer_free(&request->body);
         if (status != STATUS_OK)
             return status;
+        note_ignored(request);
     }
     request->choices = request->call->choices > 0 ? request->call->choices : 1;
     return mailbox_resize(&request->mailbox, mailbox_bytes(request), request->choices, error);
@@ -132,9 +150,8 @@ bool request_cancelled(struct engine_request *request)
 enum status request_cancel_error(struct engine_request *request, struct error *error)
 {
     static const char *const reasons[] = {
-        [REQUEST_GOES_ON] = "the request was cancelled",
-        [REQUEST_CANCELLED] = "the request was cancelled",
-        [REQUEST_DISCONNECTED] = "the client has gone",
+        [REQUEST_GOES_ON] = "the request was cancelled", [REQUEST_CANCELLED] = "the request was cancelled",
+        [REQUEST_DISCONNECTED] = "the client has gone",  [REQUEST_STALLED] = "the client does not read its reply",
         [REQUEST_STOPPED] = "the server is stopping",
     };
     return error_set(error, STATUS_CANCELLED, "%s", reasons[atomic_load(&request->cancel)]);
@@ -174,7 +191,7 @@ static enum stats_end end_of(const struct engine_request *request, const struct 
         return STATS_END_DISCONNECTED;
     case REQUEST_STOPPED:
         return STATS_END_STOPPED;
-    default:
+    default: /* nobody else ended it: its mailbox is full */
         return STATS_END_SLOW_READER;
     }
 }
@@ -285,6 +302,11 @@ void engine_request_cancel(struct engine_request *request)
 void engine_request_stop(struct engine_request *request)
 {
     cancel(request, REQUEST_STOPPED);
+}
+
+void engine_request_drop(struct engine_request *request)
+{
+    cancel(request, REQUEST_STALLED);
 }
 
 void engine_request_release(struct engine_request *request)

@@ -13,7 +13,7 @@
 #include "server/engine/sequence.h"
 
 /* Who wants it to end early; the first one counts. */
-enum request_cancel { REQUEST_GOES_ON, REQUEST_CANCELLED, REQUEST_DISCONNECTED, REQUEST_STOPPED };
+enum request_cancel { REQUEST_GOES_ON, REQUEST_CANCELLED, REQUEST_DISCONNECTED, REQUEST_STALLED, REQUEST_STOPPED };
 
 struct engine_request {
     struct engine *engine;

@@ -105,6 +105,13 @@ void stats_count_end(struct stats *stats, enum stats_end end)
     pthread_mutex_unlock(&stats->lock);
 }
 
+void stats_count_ignored(struct stats *stats, uint32_t fields)
+{
+    pthread_mutex_lock(&stats->lock);
+    stats->numbers.ignored_fields += fields;
+    pthread_mutex_unlock(&stats->lock);
+}
+
 void stats_read(struct stats *stats, struct stats_numbers *out)
 {
     pthread_mutex_lock(&stats->lock);

@@ -63,6 +63,7 @@ const char *stats_length_name(uint32_t length); /* "257-1024" */
 struct stats_numbers {
     struct histogram histograms[STATS_HISTOGRAMS];
     uint64_t ends[STATS_ENDS];
+    uint64_t ignored_fields; /* members of bodies that no field has the name of */
 };
 
 struct stats {
@@ -74,6 +75,7 @@ void stats_open(struct stats *stats); /* zeroed memory */
 void stats_close(struct stats *stats);
 void stats_observe(struct stats *stats, enum stats_histogram which, double value);
 void stats_count_end(struct stats *stats, enum stats_end end);
+void stats_count_ignored(struct stats *stats, uint32_t fields);
 void stats_read(struct stats *stats, struct stats_numbers *out);
 
 #endif

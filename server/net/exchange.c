@@ -194,6 +194,8 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **state,
     if (exchange == NULL)
         return;
     connection_detach(exchange);
+    if (exchange->stalled && exchange->request != NULL)
+        engine_request_drop(exchange->request);
     exchange_release(exchange);
     if (exchange->timed_out)
         body_log_timeout(exchange);

@@ -289,6 +289,14 @@ static void write_responses(struct writer *writer, const struct metrics *metrics
     }
 }
 
+static void write_ignored(struct writer *writer)
+{
+    write_number(writer,
+                 (struct family){"incipit_ignored_fields_total", NULL, COUNTER,
+                                 "Fields of requests that this server does not know."},
+                 (double)writer->numbers.ignored_fields);
+}
+
 static void write_server(struct writer *writer, struct net *net)
 {
     struct error error;
@@ -350,6 +358,7 @@ enum status metrics_write(struct net *net, struct buffer *out, struct error *err
     write_tokens(&writer);
     write_cache(&writer);
     write_histograms(&writer);
+    write_ignored(&writer);
     write_server(&writer, net);
     write_process(&writer);
     return STATUS_OK;

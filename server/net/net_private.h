@@ -109,6 +109,7 @@ struct exchange {
     bool woken;     /* something came since the last look */
     bool gone;      /* the client hung up */
     bool timed_out; /* before its body was whole: the client was told */
+    bool stalled;   /* its client did not read */
     bool keepalive_due;
     uint64_t keepalive_at_ns; /* while suspended; UINT64_MAX: no stream */
 };

@@ -93,6 +93,8 @@ static void expire(struct net *net, struct connection *connection)
         respond_past(exchange, &error);
     } else if (connection->phase == PHASE_REPLY) {
         struct linger none = {.l_onoff = 1, .l_linger = 0};
+        if (exchange != NULL)
+            exchange->stalled = true;
         setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     }
     connection_shut(net, connection);

@@ -180,6 +180,14 @@ def refusals_are_counted_by_their_code(server):
 
 
 @test
+def unknown_fields_are_ignored_and_counted(server):
+    changes = Changes(server)
+    server.ok(COMPLETIONS, {"prompt": "a", "max_tokens": 1, "max_tokenz": 5, "who_knows": {"a": 1}, "user": "u"})
+    server.ok("/tokenize", {"prompt": "a", "whatever": None, "other": 0})
+    changes.expect({"incipit_ignored_fields_total": 4})
+
+
+@test
 def those_that_run_and_wait_are_shown(server):
     ask = {"max_tokens": 4000, "ignore_eos": True, "stream": True}
     requests = []

@@ -29,6 +29,7 @@ struct engine_request {
     struct item *taken;
     uint32_t pending;
     bool released;
+    bool dropped;
     bool ended; /* END or ERROR was pushed */
 };
 
@@ -160,6 +161,13 @@ void engine_request_stop(struct engine_request *request)
     (void)request;
 }
 
+void engine_request_drop(struct engine_request *request)
+{
+    pthread_mutex_lock(&request->engine->lock);
+    request->dropped = true;
+    pthread_mutex_unlock(&request->engine->lock);
+}
+
 void engine_request_release(struct engine_request *request)
 {
     struct engine *engine = request->engine;
@@ -254,6 +262,15 @@ bool fake_engine_is_released(struct engine *engine, uint32_t n)
     bool released = request->released;
     pthread_mutex_unlock(&engine->lock);
     return released;
+}
+
+bool fake_engine_was_dropped(struct engine *engine, uint32_t n)
+{
+    struct engine_request *request = fake_engine_request(engine, n);
+    pthread_mutex_lock(&engine->lock);
+    bool dropped = request->released && request->dropped;
+    pthread_mutex_unlock(&engine->lock);
+    return dropped;
 }
 
 bool fake_engine_was_cancelled(struct engine *engine, uint32_t n)

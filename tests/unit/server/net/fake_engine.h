@@ -21,8 +21,9 @@ const char *fake_request_id(struct engine *engine, uint32_t n);
 /* Blocks until the n-th request was released; how long that took, in milliseconds, from the call on. */
 double fake_engine_wait_release(struct engine *engine, uint32_t n);
 bool fake_engine_is_released(struct engine *engine, uint32_t n);
-/* Whether the n-th request was released before it had been given its END or ERROR. */
+/* Whether the n-th request was released before it had been given its END or ERROR ... */
 bool fake_engine_was_cancelled(struct engine *engine, uint32_t n);
+bool fake_engine_was_dropped(struct engine *engine, uint32_t n); /* ... because its client did not read */
 uint32_t fake_engine_submitted(struct engine *engine);
 
 /* Events; each is a no-op once the request was released. */

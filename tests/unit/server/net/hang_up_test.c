@@ -68,6 +68,7 @@ START_TEST(a_client_that_goes_while_it_does_not_read_ends_its_request)
     block_the_stream();
     http_close(&client);
     ck_assert(fake_engine_wait_release(engine, 0) < HANG_UP_MS);
+    ck_assert(!fake_engine_was_dropped(engine, 0));
     stop();
 }
 END_TEST
@@ -80,6 +81,7 @@ START_TEST(a_client_that_does_not_read_is_dropped)
     fake_push_start(engine, 0);
     block_the_stream();
     fake_engine_wait_release(engine, 0);
+    ck_assert(fake_engine_was_dropped(engine, 0));
     http_close(&client);
     stop();
 }
