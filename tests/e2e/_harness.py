@@ -39,7 +39,8 @@ def model():
 def command(*options):
     """How a server is started."""
     cpu = os.environ.get("INCIPIT_CPU") or "auto"
-    return [binary(), "serve", "--model", model(), "--port", "0", "--cpu", cpu, *options]
+    fixed = ["--port", "0", "--cpu", cpu, "--drain-timeout", "0"]  # most tests end it with requests under way
+    return [binary(), "serve", "--model", model(), *fixed, *options]
 
 
 class Reply:
