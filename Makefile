@@ -6,6 +6,7 @@
 # make tidy       format, includes, names, tables  make format     lay the sources out
 # make bench      throughput of the default model  make setup      only the installing part of serve
 # make clean      remove what was built             make help       show this
+# make fuzz       the fuzz targets           make fuzz TARGET=json MINUTES=10   one of them, that much CPU time
 # make bench-kernels   GOP/s and GB/s of the operations, beside what the machine can do
 #
 # Object files stand in $(BUILD)/<variant>/: release, checked (tests: invariants on) or the sanitizer's name.
@@ -17,12 +18,15 @@ ARGS ?=
 SAN ?=
 CHECKED ?=
 CPU ?=
+FUZZER ?=
+TARGET ?=
+MINUTES ?= 1
 
 ifneq ($(filter-out address undefined thread,$(SAN)),)
 $(error SAN is "$(SAN)"; it must be address, undefined or thread)
 endif
 
-VARIANT := $(or $(SAN),$(if $(CHECKED),checked,release))
+VARIANT := $(or $(if $(FUZZER),fuzz),$(SAN),$(if $(CHECKED),checked,release))
 OUT := $(BUILD)/$(VARIANT)
 BINARY := $(if $(filter release,$(VARIANT)),$(BUILD)/incipit,$(OUT)/incipit)
 
@@ -39,6 +43,9 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 ifeq ($(origin CC),default)
 CC := gcc
 endif
+ifneq ($(FUZZER),)
+CC := clang-14
+endif
 PACKAGES := libmicrohttpd libcjson libxxhash libpcre2-8 libutf8proc yaml-0.1 libedit
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lpthread -lm
@@ -49,7 +56,10 @@ SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer)
 ifeq ($(SAN),undefined)
 SANITIZE += -fno-sanitize-recover=all
 endif
-BASE_CFLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -D_GNU_SOURCE $(if $(SAN),-O1,-O3) -g -fPIE $(WARNINGS) -ffp-contract=off \
+ifneq ($(FUZZER),)
+SANITIZE := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+BASE_CFLAGS := -std=c17 -D_POSIX_C_SOURCE=200809L -D_GNU_SOURCE $(if $(SAN)$(FUZZER),-O1,-O3) -g -fPIE $(WARNINGS) -ffp-contract=off \
 	$(SANITIZE) $(if $(filter-out release,$(VARIANT)),-DCHECKED=1) -I. $(PACKAGE_CFLAGS) $(CFLAGS)
 BASE_LDFLAGS := -pie $(SANITIZE) -Wl,--as-needed $(LDFLAGS)
 
@@ -104,11 +114,19 @@ sees = $(call library,$(or \
 # Sources beside a test that are not programs themselves belong to each program there.
 beside = $(filter-out %_test.c tests/unit/main.c,$(wildcard $(dir $1)*.c))
 
+# ---- fuzz targets: here with replay.c, which runs the corpus again; with FUZZER=1 clang's libFuzzer looks for more ----
+
+FUZZ_SOURCES := $(sort $(wildcard tests/fuzz/*_fuzz.c))
+FUZZ_TARGETS := $(patsubst %.c,$(OUT)/%,$(FUZZ_SOURCES))
+FUZZ_SHARED := $(filter-out %_fuzz.c %/replay.c,$(wildcard tests/fuzz/*.c))
+http_raw_FUZZ := tests/unit/server/net/fake_engine.c
+
 # ---- what to build ----
 
-.PHONY: all tests unit test test-long serve setup bench bench-kernels format tidy clean help
+.PHONY: all tests unit test test-long fuzz fuzz-targets serve setup bench bench-kernels format tidy clean help
 all: $(BINARY)
-tests: $(TESTS) $(FAULTS)
+tests: $(TESTS) $(FAULTS) $(FUZZ_TARGETS)
+fuzz-targets: $(FUZZ_TARGETS)
 
 $(BINARY): $(OUT)/server/main.o $(call library,$(server_SEES))
 	@echo "LD  $@"
@@ -153,6 +171,15 @@ $(patsubst %.c,$(OUT)/%,$1): $(call objects,$1 $(call beside,$1) tests/unit/main
 endef
 $(foreach source,$(TEST_SOURCES),$(eval $(call test_program,$(source))))
 
+# libFuzzer brings a main of its own.
+define fuzz_target
+$(OUT)/tests/fuzz/$1_fuzz: $$(call objects,tests/fuzz/$1_fuzz.c $$(FUZZ_SHARED) $$($1_FUZZ) $$(if $$(FUZZER),,tests/fuzz/replay.c)) \
+		$$(OUT)/libSUPPORT.a $$(call library,$$(server_SEES))
+	@echo "LD  $$@"
+	@$$(CC) $$(BASE_CFLAGS) $$(BASE_LDFLAGS) $$(if $$(FUZZER),-fsanitize=fuzzer) $$^ $$(TEST_LIBS) $$(LIBS) -o $$@
+endef
+$(foreach source,$(FUZZ_SOURCES),$(eval $(call fuzz_target,$(patsubst tests/fuzz/%_fuzz.c,%,$(source)))))
+
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 
 # ---- what to run ----
@@ -180,6 +207,9 @@ test:
 test-long:
 	@scripts/setup.sh test
 	+@BUILD=$(BUILD) SAN=$(SAN) INCIPIT_CPU=$(CPU) scripts/test.sh --long
+
+fuzz:
+	+@BUILD=$(BUILD) scripts/fuzz.sh $(TARGET) $(if $(TARGET),$(MINUTES))
 
 bench:
 	@scripts/setup.sh serve $(MODEL)

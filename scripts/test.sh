@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `make test`: builds the programs with their invariants on (or under $SAN), then runs the checks of the tree, the unit,
-# kernel and conformance programs and the end-to-end scripts. `--long` adds tests/long and the long variants.
-# Scripts find the server's binary in $INCIPIT_BINARY and the model in $INCIPIT_MODEL.
+# kernel and conformance programs, the corpora of the fuzz targets and the end-to-end scripts. `--long` adds tests/long
+# and the long variants. Scripts find the server's binary in $INCIPIT_BINARY and the model in $INCIPIT_MODEL.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/paths.sh
@@ -24,7 +24,7 @@ fi
 
 shopt -s nullglob globstar
 programs=(scripts/tidy.sh)
-for source in tests/unit/**/*_test.c tests/kernels/*_test.c tests/conformance/*_test.c; do
+for source in tests/unit/**/*_test.c tests/kernels/*_test.c tests/conformance/*_test.c tests/fuzz/*_fuzz.c; do
     programs+=("$OUT/${source%.c}")
 done
 # Names that begin with an underscore are helpers.

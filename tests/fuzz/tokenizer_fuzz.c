@@ -1,52 +1,15 @@
-/* libFuzzer entry of the tokenizer: the first bytes draw the spans, the rest is the text. Whatever comes in, encoding
- * fails with the offset of what is not UTF-8, or decodes to the text again, and no control token comes out of untrusted
- * bytes. On a small vocabulary, so that it needs no model file:
- *
- *     clang -std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/tokenizer_fuzz.c
- *         tests/unit/model/text/vocabulary_file.c tests/support/gguf_writer.c <sources of model, kernels> <libraries> */
-#include "kernels/base/check.h"
+/* The first byte chooses the pre-tokenizer, the next the spans and their trust, the rest is the text. Encoding fails
+ * with the offset of what is not UTF-8, or the ids say the text again and no control token comes out of untrusted
+ * bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "kernels/base/utf8.h"
-#include "model/text/tokenizer.h"
-#include "tests/unit/model/text/vocabulary_file.h"
+#include "tests/fuzz/fuzz.h"
 
 #define SPANS 8
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct target {
-    struct tokenizer *tokenizer;
-    struct tokenizer_scratch *scratch;
-    struct tokenizer_ids ids;
-};
-
-/* Letters for all of ASCII that can be seen, so that no byte of a special token's text is ever left out. */
-static void add_letters(struct vocabulary_file *file)
-{
-    static char letters[128][2];
-    for (char letter = '!'; letter <= '~'; letter++) {
-        if (letter == '1' || (letter >= 'a' && letter <= 'h'))
-            continue;
-        letters[(size_t)letter][0] = letter;
-        file->tokens[file->token_count++] = letters[(size_t)letter];
-        file->kinds[file->kind_count++] = 1;
-    }
-}
-
-/* Opened once for the life of the process. */
-static struct target *open_target(void)
-{
-    static struct target target;
-    if (target.tokenizer != NULL)
-        return &target;
-    struct vocabulary_file small = vocabulary_file_small();
-    add_letters(&small);
-    struct model_file *file = vocabulary_file_open(&small);
-    struct error error;
-    CHECK(tokenizer_open(file, &target.tokenizer, &error) == STATUS_OK);
-    CHECK(tokenizer_scratch_open(target.tokenizer, &target.scratch, &error) == STATUS_OK);
-    model_file_close(file);
-    return &target;
-}
+#define HEAD (1 + SPANS)
 
 /* All of `size` in spans whose sizes and trust the bytes of `draw` say. */
 static size_t draw_spans(const uint8_t draw[SPANS], size_t size, struct tokenizer_span spans[SPANS + 1])
@@ -61,55 +24,44 @@ static size_t draw_spans(const uint8_t draw[SPANS], size_t size, struct tokenize
     return count;
 }
 
-static bool in_vocabulary(char byte)
+static const struct fuzz_tokenizer *choose(uint8_t byte)
 {
-    return (byte >= ' ' && byte <= '~') || byte == '\n';
+    static const char *const names[] = {"smollm", "gpt-2", "llama-bpe"};
+    static struct fuzz_tokenizer opened[sizeof(names) / sizeof(names[0])];
+    size_t choice = fuzz_choice(byte, sizeof(names) / sizeof(names[0]));
+    if (opened[choice].tokenizer == NULL)
+        opened[choice] = fuzz_tokenizer_open(names[choice]);
+    return &opened[choice];
 }
 
-static bool is_trusted(const struct tokenizer_input *input, size_t at)
+static void check_offset(const struct error *error, const struct tokenizer_input *input)
 {
-    size_t start = 0;
-    for (size_t i = 0; i < input->span_count; start += input->spans[i++].size) {
-        if (at >= start && at - start < input->spans[i].size)
-            return input->spans[i].trusted;
-    }
-    return false;
-}
-
-/* Walks ids and text side by side: each byte stands for itself, or was left out. */
-static void check_ids(const struct target *target, const struct tokenizer_input *input)
-{
-    size_t at = 0, unknown = 0;
-    for (size_t i = 0; i < target->ids.count; i++) {
-        struct tokenizer_piece piece;
-        CHECK(tokenizer_piece(target->tokenizer, target->ids.ids[i], &piece));
-        for (size_t k = 0; k < piece.size; k++, at++) {
-            for (; at < input->size && !in_vocabulary(input->text[at]); at++)
-                unknown++;
-            CHECK(at < input->size && input->text[at] == piece.data[k]);
-            CHECK(!piece.control || is_trusted(input, at));
-        }
-    }
-    for (; at < input->size; at++, unknown++)
-        CHECK(!in_vocabulary(input->text[at]));
-    CHECK(unknown == target->ids.unknown_bytes);
+    char offset[32];
+    snprintf(offset, sizeof(offset), "%zu", utf8_invalid_at(input->text, input->size));
+    CHECK(strstr(error->text, offset) != NULL);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    if (size < SPANS)
+    static struct tokenizer_ids ids; /* grows once */
+    if (size < HEAD)
         return 0;
-    struct target *target = open_target();
+    const struct fuzz_tokenizer *text = choose(data[0]);
     struct tokenizer_span spans[SPANS + 1];
-    struct tokenizer_input input = {.text = (const char *)data + SPANS, .size = size - SPANS, .spans = spans};
-    input.span_count = draw_spans(data, input.size, spans);
-    target->ids.count = 0;
-    target->ids.unknown_bytes = 0;
-    struct error error;
-    enum status status = tokenizer_encode(target->tokenizer, target->scratch, &input, &target->ids, &error);
-    bool valid = utf8_invalid_at(input.text, input.size) == input.size;
-    CHECK(valid ? status == STATUS_OK : status == STATUS_INVALID);
-    if (valid)
-        check_ids(target, &input);
+    char *copy = fuzz_copy(data + HEAD, size - HEAD);
+    struct tokenizer_input input = {.text = copy, .size = size - HEAD, .spans = spans, .add_bos = data[1] & 1};
+    input.span_count = draw_spans(data + 1, input.size, spans);
+    ids.count = ids.unknown_bytes = 0;
+    struct error error = {0};
+    enum status status = tokenizer_encode(text->tokenizer, text->scratch, &input, &ids, &error);
+    if (utf8_invalid_at(copy, input.size) == input.size) {
+        CHECK(status == STATUS_OK);
+        fuzz_check_ids(text, &input, &ids);
+    } else {
+        CHECK(ids.count == 0);
+        fuzz_check_refusal(status, &error);
+        check_offset(&error, &input);
+    }
+    free(copy);
     return 0;
 }

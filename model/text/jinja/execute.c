@@ -259,7 +259,7 @@ static bool macro_rest(struct jinja_run *run, const struct jinja_function *funct
         slots[function->kwargs_slot] = (struct jinja_value){.kind = JINJA_DICT, .dict = rest};
     size_t taken = args->count < function->parameter_count ? args->count : function->parameter_count;
     if (function->uses_varargs)
-        return jinja_list_make(run, JINJA_TUPLE, args->values + taken, args->count - taken,
+        return jinja_list_make(run, JINJA_TUPLE, taken < args->count ? args->values + taken : NULL, args->count - taken,
                                &slots[function->varargs_slot]);
     if (args->count > function->parameter_count)
         return jinja_fail(run, "macro '%s' takes not more than %zu argument(s)",

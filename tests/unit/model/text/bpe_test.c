@@ -2,8 +2,8 @@
 #include "model/text/bpe.h"
 
 #include "kernels/base/check.h"
+#include "tests/support/vocabulary_file.h"
 #include "tests/unit/model/text/require.h"
-#include "tests/unit/model/text/vocabulary_file.h"
 #include "tests/unit/unit.h"
 
 #define LETTERS 3

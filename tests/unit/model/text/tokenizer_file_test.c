@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "tests/support/vocabulary_file.h"
 #include "tests/unit/model/text/tokenizer_fixture.h"
-#include "tests/unit/model/text/vocabulary_file.h"
 #include "tests/unit/unit.h"
 
 START_TEST(reads_the_ids_that_the_model_names)

@@ -7,10 +7,10 @@
 #include "kernels/base/thread.h"
 #include "kernels/base/utf8.h"
 #include "model/text/detokenizer.h"
+#include "tests/support/vocabulary_file.h"
 #include "tests/unit/model/text/golden.h"
 #include "tests/unit/model/text/require.h"
 #include "tests/unit/model/text/tokenizer_fixture.h"
-#include "tests/unit/model/text/vocabulary_file.h"
 #include "tests/unit/unit.h"
 
 #define MEBI ((size_t)1 << 20)

@@ -1,12 +1,12 @@
 /* See fake_engine.h. */
 #include "tests/unit/server/net/fake_engine.h"
 
-#include <check.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/base/check.h"
 #include "kernels/base/thread.h"
 
 #define WAIT_S 20
@@ -54,10 +54,10 @@ struct engine *fake_engine_open(void)
 
 void fake_engine_close(struct engine *engine)
 {
-    ck_assert_uint_eq(engine->live, 0);
+    CHECK(engine->live == 0);
     for (uint32_t i = 0; i < engine->count; i++) {
         struct engine_request *request = engine->requests[i];
-        ck_assert(request->released && request->first == NULL && request->taken == NULL);
+        CHECK(request->released && request->first == NULL && request->taken == NULL);
         free(request);
     }
     pthread_mutex_destroy(&engine->lock);
@@ -94,7 +94,7 @@ static struct engine_request *request_open(const struct engine_submission *submi
     struct engine_request *request = calloc(1, sizeof(*request));
     struct api_event event = {.type = API_EVENT_ERROR};
     const struct buffer *body = &submission->body;
-    ck_assert_ptr_null(submission->call);
+    CHECK(submission->call == NULL);
     request->wake = submission->wake;
     request->wake_context = submission->wake_context;
     request->last = &request->first;
@@ -111,7 +111,7 @@ enum status engine_submit(struct engine *engine, const struct engine_submission 
     enum status status = STATUS_OK;
     struct buffer body = submission->body;
     pthread_mutex_lock(&engine->lock);
-    ck_assert_uint_lt(engine->count, FAKE_REQUESTS_MAX);
+    CHECK(engine->count < FAKE_REQUESTS_MAX);
     *out = NULL;
     if (engine->refusal != STATUS_OK) {
         status = error_set(error, engine->refusal, "%s", engine->refusal_text);
@@ -172,7 +172,7 @@ void engine_request_release(struct engine_request *request)
 {
     struct engine *engine = request->engine;
     pthread_mutex_lock(&engine->lock);
-    ck_assert(!request->released);
+    CHECK(!request->released);
     request->released = true;
     engine->live--;
     free(request->taken);
@@ -225,8 +225,8 @@ static void wait_for_change(struct engine *engine)
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += WAIT_S;
-    if (pthread_cond_timedwait(&engine->changed, &engine->lock, &until) != 0)
-        ck_abort_msg("nothing happened for %d seconds", WAIT_S);
+    bool something_happened = pthread_cond_timedwait(&engine->changed, &engine->lock, &until) == 0;
+    CHECK(something_happened);
 }
 
 struct engine_request *fake_engine_request(struct engine *engine, uint32_t n)
@@ -294,7 +294,7 @@ void fake_push(struct engine *engine, uint32_t n, const struct api_event *event)
 {
     struct engine_request *request = fake_engine_request(engine, n);
     pthread_mutex_lock(&engine->lock);
-    if (!request->released) {
+    if (!request->released && !request->ended) {
         bool empty = request->first == NULL;
         append(request, event);
         if (empty)

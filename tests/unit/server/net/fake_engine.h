@@ -10,7 +10,7 @@
 struct engine *fake_engine_open(void);
 /* What the engine tells of its life; {0}, at first: it has nothing to do. */
 void fake_engine_beat(struct engine *engine, struct engine_heartbeat heartbeat);
-void fake_engine_close(struct engine *engine); /* fails the test if a request was never released */
+void fake_engine_close(struct engine *engine); /* ends the program if a request was never released */
 
 /* What engine_submit answers from now on. */
 void fake_engine_refuse(struct engine *engine, enum status status, const char *text);
@@ -26,7 +26,7 @@ bool fake_engine_was_cancelled(struct engine *engine, uint32_t n);
 bool fake_engine_was_dropped(struct engine *engine, uint32_t n); /* ... because its client did not read */
 uint32_t fake_engine_submitted(struct engine *engine);
 
-/* Events; each is a no-op once the request was released. */
+/* Events; each is a no-op once the request was released, or had its END or ERROR. */
 void fake_push(struct engine *engine, uint32_t n, const struct api_event *event);
 void fake_push_text(struct engine *engine, uint32_t n, const char *text);
 /* ACCEPTED and STARTED. */
