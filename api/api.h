@@ -48,7 +48,13 @@ struct api_facts {
 
 /* ---- a request ---- */
 
-enum api_kind { API_CHAT, API_COMPLETION, API_TOKENIZE, API_DETOKENIZE };
+/* The first two draw tokens; the others are answered at once. */
+enum api_kind { API_CHAT, API_COMPLETION, API_TOKENIZE, API_DETOKENIZE, API_APPLY_TEMPLATE };
+
+static inline bool api_kind_generates(enum api_kind kind)
+{
+    return kind == API_CHAT || kind == API_COMPLETION;
+}
 
 struct api_bias {
     int32_t id;
@@ -158,7 +164,7 @@ enum api_event_type {
     API_EVENT_STOP,    /* choice, stop_reason: no more text of this choice */
     API_EVENT_END,     /* usage: the last one of a request that went well */
     API_EVENT_ERROR,   /* error: the last one */
-    API_EVENT_TOKENS,  /* the answer to tokenize: tokens; to detokenize: text. Followed by END */
+    API_EVENT_TOKENS,  /* the answer to tokenize: tokens; to detokenize, apply-template: text. Followed by END */
 };
 
 struct api_event {

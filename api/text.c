@@ -11,10 +11,8 @@ void text_write_lossy(struct json_writer *writer, const char *bytes, size_t size
     }
     struct buffer text = {0};
     utf8_append_valid(&text, bytes, size);
-    if (text.failed)
-        writer->out->failed = true;
-    else
-        json_bytes(writer, text.data, text.size);
+    json_bytes(writer, text.failed ? "" : text.data, text.failed ? 0 : text.size); /* a value must follow its key */
+    writer->out->failed = writer->out->failed || text.failed;
     buffer_free(&text);
 }
 

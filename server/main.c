@@ -101,7 +101,7 @@ static int run_command(const struct command *command, int argc, char **argv)
     if (options_parse(command->bit, argc, argv, &options, &error) != STATUS_OK) {
         log_setup(LOG_ERROR, asks_for_json(argc, argv) ? LOG_FORMAT_JSON : LOG_FORMAT_TEXT);
         command_fail(&error);
-        return 2;
+        return error.status == STATUS_NO_MEMORY ? 1 : 2;
     }
     int status = 0;
     setup_log(command, &options);

@@ -85,7 +85,7 @@ static enum status set_number(struct options *options, const struct option_row *
 {
     char wanted[96];
     if (row->kind == OPTION_BYTES)
-        snprintf(wanted, sizeof wanted, "a size of at least %.0f MiB, such as 512MiB", row->minimum / (1 << 20));
+        snprintf(wanted, sizeof wanted, "a size of at least %.0f KiB, such as 512MiB", row->minimum / (1 << 10));
     else
         snprintf(wanted, sizeof wanted, "%s between %.16g and %.16g",
                  row->kind == OPTION_NUMBER ? "a number" : "a whole number", row->minimum, row->maximum);

@@ -36,6 +36,10 @@ struct options {
     char *host;
     int64_t port;      /* 0: any free one */
     char *cors_origin; /* "": nobody */
+    int64_t max_connections;
+    int64_t max_body;        /* bytes */
+    int64_t max_body_memory; /* bytes */
+    int64_t drain_timeout;   /* seconds */
 
     /* the engine */
     int64_t threads;   /* 0: one a processor */

@@ -13,6 +13,7 @@ static const struct api_endpoint endpoints[] = {
     {"GET", "/models/*", NULL, NULL, models_one},
     {"POST", "/tokenize", tokenize_parse, tokenize_event, NULL},
     {"POST", "/detokenize", detokenize_parse, detokenize_event, NULL},
+    {"POST", "/apply-template", apply_template_parse, apply_template_event, NULL},
     {"GET", "/tokenizer_info", NULL, NULL, tokenizer_info_answer},
     {"GET", "/health", NULL, NULL, NULL},
     {"GET", "/ping", NULL, NULL, NULL},
@@ -61,7 +62,7 @@ const struct api_endpoint *api_endpoint_find(const char *method, const char *pat
     if (other == NULL) {
         error_set(error, STATUS_NOT_FOUND,
                   "there is no %.200s on this server; it has /v1/chat/completions, /v1/completions, /v1/models, "
-                  "/tokenize, /detokenize and /health",
+                  "/tokenize, /detokenize, /apply-template and /health",
                   path);
         return NULL;
     }

@@ -8,6 +8,7 @@ extern const struct field_table openai_chat_fields;
 extern const struct field_table openai_completions_fields;
 extern const struct field_table tokenize_fields;
 extern const struct field_table detokenize_fields;
+extern const struct field_table apply_template_fields;
 
 enum status openai_chat_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                               struct error *error);
@@ -27,6 +28,10 @@ void tokenize_event(struct api_reply *reply, const struct api_event *event, stru
 enum status detokenize_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
                              struct error *error);
 void detokenize_event(struct api_reply *reply, const struct api_event *event, struct buffer *out);
+
+enum status apply_template_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
+                                 struct error *error);
+void apply_template_event(struct api_reply *reply, const struct api_event *event, struct buffer *out);
 
 enum status models_list(const struct api_facts *facts, const char *rest, struct buffer *out, struct error *error);
 enum status models_one(const struct api_facts *facts, const char *rest, struct buffer *out, struct error *error);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <xxhash.h>
 
 #include "kernels/base/json_writer.h"
@@ -13,6 +14,9 @@
 #include "server/net/net.h"
 #include "server/runtime.h"
 #include "server/version.h"
+
+#define DRAIN_LOOK_NS 50000000
+#define DRAIN_TELL_NS (UINT64_C(5) * 1000000000)
 
 struct service {
     struct net_listener listener; /* host NULL: not open, or net's */
@@ -38,6 +42,26 @@ static void wait_for_end(const sigset_t *signals)
     int number = 0;
     sigwait(signals, &number);
     log_line(LOG_INFO, "%s: stopping", number == SIGINT ? "interrupted" : "asked to end");
+}
+
+/* What runs may finish, until its time is over or a second signal comes. */
+static void drain(const struct options *options, struct net *net, const sigset_t *signals)
+{
+    const struct timespec look_again = {.tv_nsec = DRAIN_LOOK_NS};
+    uint64_t began = clock_ns(), told = began;
+    uint64_t until = began + (uint64_t)options->drain_timeout * 1000000000;
+    uint32_t left;
+    net_drain(net);
+    if ((left = net_serving(net)) > 0)
+        log_line(LOG_INFO, "%u requests are left; they have %lld s", left, (long long)options->drain_timeout);
+    while ((left = net_serving(net)) > 0 && clock_ns() < until && sigtimedwait(signals, NULL, &look_again) < 0) {
+        if (clock_ns() - told < DRAIN_TELL_NS)
+            continue;
+        told = clock_ns();
+        log_line(LOG_INFO, "%u requests are left", left);
+    }
+    if (left > 0)
+        log_line(LOG_WARN, "%u requests are ended", left);
 }
 
 /* What replies depend on besides the request: the build, its arithmetic and the weights. */
@@ -78,6 +102,9 @@ static enum status open_net(const struct options *options, struct service *servi
         .engine = service->engine,
         .facts = &service->facts,
         .watchdog_ms = (uint32_t)options->watchdog * 1000,
+        .body_max = (size_t)options->max_body,
+        .body_memory_max = (size_t)options->max_body_memory,
+        .connections_max = (uint32_t)options->max_connections,
         .cors_origin = options->cors_origin[0] != '\0' ? options->cors_origin : NULL,
     };
     service->listener.host = NULL; /* net's from now on */
@@ -224,6 +251,7 @@ int command_serve(const struct options *options)
         else
             announce(options, &service);
         wait_for_end(&signals);
+        drain(options, service.net, &signals);
     }
     close_service(&service);
     return status == STATUS_OK ? 0 : command_fail(&error);

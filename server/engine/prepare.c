@@ -31,15 +31,22 @@ static const char *prompt_field(const struct api_call *call)
 
 /* ---- prompt to ids ---- */
 
+static enum status render_chat(struct prepare *prepare, const struct api_call *call, struct chat_prompt *prompt,
+                               struct error *error)
+{
+    const struct engine_args *args = &prepare->engine->args;
+    if (args->chat_template == NULL)
+        return error_field(error, STATUS_UNSUPPORTED, "messages",
+                           "the model %s has no chat template; give it a prompt as text or tokens", args->model_id);
+    return prompt_render(args->chat_template, &call->chat, &prepare->arena, prompt, error);
+}
+
 static enum status read_chat(struct prepare *prepare, const struct api_call *call, struct tokenizer_ids *ids,
                              struct error *error)
 {
     const struct engine_args *args = &prepare->engine->args;
     struct chat_prompt prompt;
-    if (args->chat_template == NULL)
-        return error_field(error, STATUS_UNSUPPORTED, "messages",
-                           "the model %s has no chat template; give it a prompt as text or tokens", args->model_id);
-    if (prompt_render(args->chat_template, &call->chat, &prepare->arena, &prompt, error) != STATUS_OK)
+    if (render_chat(prepare, call, &prompt, error) != STATUS_OK)
         return error->status;
     return prompt_tokenize(args->tokenizer, prepare->scratch, &prompt, ids, error);
 }
@@ -129,6 +136,15 @@ static enum status answer_detokenize(struct prepare *prepare, struct engine_requ
         text.failed ? error_no_memory(error, "the text of an answer") : post_answer(request, &answer, error);
     buffer_free(&text);
     return status;
+}
+
+static enum status answer_template(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    struct chat_prompt prompt;
+    if (render_chat(prepare, request->call, &prompt, error) != STATUS_OK)
+        return error->status;
+    struct api_event answer = {.type = API_EVENT_TOKENS, .text = prompt.text, .text_size = prompt.size};
+    return post_answer(request, &answer, error);
 }
 
 /* ---- generation ---- */
@@ -236,6 +252,9 @@ static enum status answer_or_prepare(struct prepare *prepare, struct engine_requ
     case API_DETOKENIZE:
         status = answer_detokenize(prepare, request, error);
         break;
+    case API_APPLY_TEMPLATE:
+        status = answer_template(prepare, request, error);
+        break;
     default:
         status = prepare_generation(prepare, request, error);
         break;
@@ -300,7 +319,7 @@ static void handle(struct prepare *prepare, struct engine_request *request)
     struct error error = {0};
     enum status status = work(prepare, request, &error);
     arena_reset(&prepare->arena);
-    bool goes_on = status == STATUS_OK && request->call->kind != API_TOKENIZE && request->call->kind != API_DETOKENIZE;
+    bool goes_on = status == STATUS_OK && api_kind_generates(request->call->kind);
     if (goes_on)
         status = post_accepted(request, &error);
     if (goes_on && status == STATUS_OK) {

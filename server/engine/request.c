@@ -51,7 +51,7 @@ static size_t mailbox_bytes(const struct engine_request *request)
     uint32_t tokens_max = request->engine->context;
     if (call->has_max_tokens && call->max_tokens < tokens_max)
         tokens_max = call->max_tokens;
-    if (call->kind == API_TOKENIZE || call->kind == API_DETOKENIZE)
+    if (!api_kind_generates(call->kind))
         tokens_max = 0; /* the answer's size is known when it is there */
     size_t bytes = mailbox_bytes_for(request->choices, tokens_max, tokens, call->logprobs ? call->top_logprobs : 0);
     return size_min(size_max(bytes, MAILBOX_BYTES_MIN), tokens ? MAILBOX_BYTES_MAX_TOKENS : MAILBOX_BYTES_MAX);
@@ -259,7 +259,7 @@ void request_end(struct engine_request *request, const struct error *error)
         event.error = *error;
     }
     const struct api_call *call = request->call;
-    bool generates = call == NULL || call->kind == API_CHAT || call->kind == API_COMPLETION;
+    bool generates = call == NULL || api_kind_generates(call->kind);
     bool refused = error != NULL && error->status != STATUS_CANCELLED && !request->accepted;
     if (generates && !refused) {
         enum stats_end end = end_of(request, error);

@@ -23,26 +23,51 @@ void body_log_timeout(struct exchange *exchange)
     struct error error;
     body_timeout_error(exchange->net, &error);
     exchange->http_status = api_error_status(&error);
-    respond_log_refusal(exchange, &error);
+    refusal_log(exchange, &error);
 }
 
+void body_release(struct exchange *exchange)
+{
+    buffer_free(&exchange->body);
+    exchange->net->body_bytes -= exchange->body_counted;
+    exchange->body_counted = 0;
+}
+
+static void keep(struct exchange *exchange, const char *bytes, size_t size)
+{
+    struct net *net = exchange->net;
+    if (size > net->args.body_max - exchange->body.size)
+        body_refuse_size(exchange);
+    else if (size > net->args.body_memory_max - net->body_bytes)
+        exchange_refuse(exchange, STATUS_BUSY, "overloaded",
+                        "the bodies of other requests take all the memory that bodies may; try again later");
+    else
+        buffer_append(&exchange->body, bytes, size);
+    if (exchange->body.failed)
+        exchange_refuse(exchange, STATUS_NO_MEMORY, "overloaded", "not enough memory for the body");
+    if (exchange->refused) {
+        body_release(exchange);
+        return;
+    }
+    exchange->body_counted += size;
+    net->body_bytes += size;
+}
+
+/* The body of a request whose endpoint takes none is read past, as is one that was refused. */
 enum MHD_Result body_receive(struct exchange *exchange, const char *bytes, size_t size)
 {
+    bool wanted = !exchange->refused && exchange->endpoint != NULL && exchange->endpoint->parse != NULL;
     connection_count_body(exchange, size);
-    if (!exchange->refused) {
-        buffer_append(&exchange->body, bytes, size);
-        if (!exchange->body.failed)
-            return MHD_YES;
-        if (exchange->body.size + size > exchange->net->args.body_max)
-            body_refuse_size(exchange);
-        else
-            exchange_refuse(exchange, STATUS_NO_MEMORY, "overloaded", "not enough memory for the body");
-        buffer_free(&exchange->body);
-    }
+    if (wanted)
+        keep(exchange, bytes, size);
+    if (wanted && !exchange->refused)
+        return MHD_YES;
     exchange->discarded += size;
     if (exchange->discarded / DISCARD_FACTOR <= exchange->net->args.body_max)
         return MHD_YES;
+    if (!exchange->refused)
+        body_refuse_size(exchange);
     respond_past(exchange, &exchange->error);
-    respond_log_refusal(exchange, &exchange->error);
+    refusal_log(exchange, &exchange->error);
     return MHD_NO;
 }

@@ -164,6 +164,8 @@ void connection_detach(struct exchange *exchange)
         exchange->connection->exchange = NULL;
         exchange->connection->received = 0;
         enter(exchange->connection, PHASE_HEADERS, net->args.header_timeout_ms);
+        if (net->draining)
+            connection_shut(net, exchange->connection);
     }
     pthread_mutex_unlock(&net->lock);
 }

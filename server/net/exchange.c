@@ -43,6 +43,7 @@ static bool asks_first(const struct exchange *exchange, const char *version)
 static enum MHD_Result begin(struct exchange *exchange, const char *url, const char *method, const char *version)
 {
     bool room = connection_attach(exchange);
+    request_id_note_client(exchange);
     if (!framing_is_clear(exchange, method, version)) {
         exchange->must_close = true;
         return respond_error(exchange, &exchange->error);
@@ -200,19 +201,24 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **state,
     if (exchange->timed_out)
         body_log_timeout(exchange);
     log_event(LOG_DEBUG, "http",
-              (struct log_field[]){log_text("id", exchange->id), log_text("method", exchange->method),
+              (struct log_field[]){log_text("id", exchange->id), log_text("client_id", exchange->client_id),
+                                   log_text("method", exchange->method),
                                    log_text("path", exchange->path.data == NULL ? "" : exchange->path.data),
                                    log_integer("status", exchange->http_status),
                                    log_text("end", code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? "ok" : "aborted"),
                                    log_number("ms", (double)(clock_ns() - exchange->began_ns) / 1e6)},
-              6);
+              7);
     buffer_free(&exchange->path);
-    buffer_free(&exchange->body);
+    body_release(exchange);
     buffer_free(&exchange->out);
+    if (exchange->serving && exchange->http_status == 200)
+        pace_note_end(&net->pace, clock_ns());
+    bool serving = exchange->serving;
     free(exchange);
     *state = NULL;
 
     pthread_mutex_lock(&net->lock);
+    net->serving -= serving;
     if (--net->exchange_count == 0)
         pthread_cond_broadcast(&net->none_left);
     pthread_mutex_unlock(&net->lock);

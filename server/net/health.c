@@ -50,7 +50,7 @@ static void write_count(struct json_writer *writer, const char *key, uint64_t co
 enum status health_write(struct net *net, struct buffer *out, struct error *error)
 {
     struct engine_status status = engine_status(net->args.engine);
-    if (net_is_closing(net))
+    if (net_is_draining(net))
         return fail(error, "draining", "the server is stopping");
     if (health_check(net, error) != STATUS_OK)
         return error->status;

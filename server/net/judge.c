@@ -71,14 +71,19 @@ static void find_endpoint(struct exchange *exchange, const char *url)
     exchange->error = error;
 }
 
+/* The server's own pages are answered to the end: they tell that it is near. */
+static bool needs_admission(const struct exchange *exchange)
+{
+    return exchange->endpoint != NULL && (exchange->endpoint->parse != NULL || exchange->endpoint->answer != NULL);
+}
+
 void judge_target(struct exchange *exchange, const char *url)
 {
     const char *length = judge_header(exchange, "Content-Length");
     find_endpoint(exchange, url);
     if (exchange->refused)
         return;
-    if (net_is_closing(exchange->net)) {
-        exchange->must_close = true;
+    if (needs_admission(exchange) && !drain_admit(exchange)) {
         exchange_refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
     } else if (length != NULL && strtoull(length, NULL, 10) > exchange->net->args.body_max) {
         body_refuse_size(exchange);

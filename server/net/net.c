@@ -37,6 +37,7 @@ static size_t keep_escapes(void *context, struct MHD_Connection *mhd, char *text
 static void fill_defaults(struct net_args *args)
 {
     args->body_max = args->body_max == 0 ? (size_t)64 << 20 : args->body_max;
+    args->body_memory_max = args->body_memory_max == 0 ? (size_t)256 << 20 : args->body_memory_max;
     args->connections_max = args->connections_max == 0 ? 1000 : args->connections_max;
     args->header_timeout_ms = args->header_timeout_ms == 0 ? 60000 : args->header_timeout_ms;
     args->body_timeout_ms = args->body_timeout_ms == 0 ? 120000 : args->body_timeout_ms;
@@ -131,7 +132,7 @@ uint16_t net_port(const struct net *net)
 static void resume_all(struct net *net)
 {
     pthread_mutex_lock(&net->lock);
-    net->closing = true;
+    net->draining = net->closing = true;
     for (uint32_t i = 0; i < net->connection_count; i++) {
         struct exchange *exchange = net->connections[i].exchange;
         if (exchange == NULL || !exchange->suspended)
@@ -176,6 +177,7 @@ void net_close(struct net *net)
     else
         net_listener_close(&net->args.listener);
     watch_stop(net);
+    refusal_flush(net, true);
     respond_close(net);
     pthread_cond_destroy(&net->none_left);
     pthread_mutex_destroy(&net->lock);

@@ -2,6 +2,7 @@
  *
  *     net_listener_open -> the address is ours, and whoever connects is refused until there is something to serve
  *     net_open -> listens and serves, in threads of its own
+ *     net_drain -> nothing new is begun; net_serving tells how much is left
  *     net_close -> answers what is under way with an error, then ends; before engine_close
  *
  * A client that hangs up, with FIN or RST, while its request waits or runs ends the request at once, streaming or not.
@@ -38,7 +39,8 @@ struct net_args {
     const char *cors_origin;       /* whom browsers let read replies: an origin, "*", or NULL for nobody; borrowed */
 
     /* 0: the default. */
-    size_t body_max;            /* bytes; 64 MiB */
+    size_t body_max;            /* bytes of one; 64 MiB */
+    size_t body_memory_max;     /* bytes of all in flight, from the first byte to the end of the reply; 256 MiB */
     uint32_t connections_max;   /* at once; one more takes the place of one without a request; 1,000 */
     uint32_t header_timeout_ms; /* from the connection, or the reply before, to the end of the headers; 60,000 */
     uint32_t body_timeout_ms;   /* for the whole body; then a 408; 120,000 */
@@ -50,6 +52,9 @@ struct net_args {
 /* STATUS_IO: what the operating system refused; STATUS_NO_MEMORY. */
 enum status net_open(const struct net_args *args, struct net **out, struct error *error);
 uint16_t net_port(const struct net *net);
+/* From now on new requests get a 503, and connections without one are closed; what was begun goes on. */
+void net_drain(struct net *net);
+uint32_t net_serving(struct net *net); /* requests begun and not yet answered to the end */
 void net_close(struct net *net);
 
 #endif

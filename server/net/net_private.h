@@ -19,8 +19,11 @@
 #include "kernels/base/thread.h"
 #include "server/net/metrics.h"
 #include "server/net/net.h"
+#include "server/net/pace.h"
+#include "server/net/refusal.h"
 
 #define REQUEST_ID_SIZE 25 /* 24 characters and the NUL */
+#define CLIENT_ID_SIZE 65
 
 /* What a connection waits for. Only PHASE_WORK has no deadline: the engine's work takes what it takes. */
 enum connection_phase {
@@ -55,6 +58,8 @@ struct net {
     uint64_t request_id_seed;
     /* libmicrohttpd's thread: */
     uint64_t requests; /* ids drawn so far */
+    size_t body_bytes; /* of all bodies in flight */
+    struct pace pace;
 
     struct metrics metrics;
     bool told_stuck; /* the watcher's: the log says that the engine is stuck */
@@ -67,7 +72,10 @@ struct net {
     uint32_t open_connections;
     uint32_t shut_connections; /* of those */
     uint32_t exchange_count;
-    bool closing;
+    uint32_t serving; /* of those: requests for the engine, from their headers to the end of their reply */
+    bool draining;    /* nothing new is begun */
+    bool closing;     /* what runs is ended */
+    struct refusals refusals;
 
     int epoll_fd; /* the watcher's: who hangs up */
     int event_fd; /* wakes the watcher */
@@ -82,6 +90,7 @@ struct exchange {
     struct MHD_Connection *mhd;
     struct connection *connection; /* NULL: there was no place left */
     char id[REQUEST_ID_SIZE];
+    char client_id[CLIENT_ID_SIZE]; /* the client's own X-Request-Id, for the log; "": none that can be shown */
     char method[16];
     uint64_t began_ns;
 
@@ -93,8 +102,9 @@ struct exchange {
     bool must_close;   /* the connection cannot be used again */
     struct error error;
 
-    struct buffer body;
-    size_t discarded; /* bytes of a refused body */
+    struct buffer body;  /* the engine's from submit on */
+    size_t body_counted; /* bytes of it in net->body_bytes, until the exchange ends */
+    size_t discarded;    /* bytes of a body that nobody wants */
     bool received;
 
     struct engine_request *request; /* NULL: not submitted, or released */
@@ -110,6 +120,7 @@ struct exchange {
     bool gone;      /* the client hung up */
     bool timed_out; /* before its body was whole: the client was told */
     bool stalled;   /* its client did not read */
+    bool serving;   /* counts in net->serving */
     bool keepalive_due;
     uint64_t keepalive_at_ns; /* while suspended; UINT64_MAX: no stream */
 };
@@ -161,9 +172,10 @@ const char *judge_header(const struct exchange *exchange, const char *name);
 /* Finds the endpoint, or refuses. */
 void judge_target(struct exchange *exchange, const char *url);
 
-/* Takes bytes of the body. MHD_NO: there have been too many of one that is refused. */
+/* Takes bytes of the body. MHD_NO: there have been too many of one that nobody wants. */
 enum MHD_Result body_receive(struct exchange *exchange, const char *bytes, size_t size);
 void body_refuse_size(struct exchange *exchange);
+void body_release(struct exchange *exchange);
 /* A body that did not come in time: what the client is told, and the line about it. */
 void body_timeout_error(const struct net *net, struct error *error);
 void body_log_timeout(struct exchange *exchange);
@@ -176,8 +188,6 @@ enum MHD_Result respond_page(struct exchange *exchange, const char *content_type
 enum MHD_Result respond_error(struct exchange *exchange, const struct error *error);
 /* Writes a small reply past libmicrohttpd, which takes none while a body comes. The connection must end then. */
 void respond_past(const struct exchange *exchange, const struct error *error);
-/* The line of a request that is not served; respond_error writes it too. */
-void respond_log_refusal(const struct exchange *exchange, const struct error *error);
 enum MHD_Result respond_options(struct exchange *exchange);
 /* Adds the headers that every reply has, queues it and lets it go. Where there was no memory for it (`response` is NULL
  * or not `complete`), or is none now, a refusal made beforehand goes out instead. */
@@ -196,6 +206,12 @@ bool framing_is_clear(struct exchange *exchange, const char *method, const char 
 /* A header block in which libmicrohttpd wrote NULs where it split; `version` lies within. */
 bool framing_block_is_clear(const char *block, size_t size, const char *version);
 
+/* ---- drain.c ---- */
+
+/* Counts a request for the engine. false: nothing new is begun any more. */
+bool drain_admit(struct exchange *exchange);
+bool net_is_draining(struct net *net);
+
 /* ---- small parts ---- */
 
 /* Whether a thread of the engine has had work but has not come further for so long. */
@@ -208,6 +224,8 @@ void health_watch(struct net *net);
 enum status health_write(struct net *net, struct buffer *out, struct error *error);
 /* The path of a request target, percent-decoded, without query. */
 enum status url_path(const char *url, struct buffer *path, struct error *error);
+/* Takes over what a client calls its request, where that is short and can be printed. */
+void request_id_note_client(struct exchange *exchange);
 void request_id_make(struct net *net, char id[REQUEST_ID_SIZE]);
 enum status listen_start(const struct net_listener *listener, struct error *error);
 

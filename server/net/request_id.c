@@ -1,4 +1,6 @@
 /* Ids of requests: 24 letters and digits, from a seed drawn once and a counter. Unique, not secret. */
+#include <string.h>
+
 #include "server/net/net_private.h"
 
 static uint64_t mix(uint64_t z)
@@ -19,4 +21,15 @@ void request_id_make(struct net *net, char id[REQUEST_ID_SIZE])
         number /= 36;
     }
     id[REQUEST_ID_SIZE - 1] = '\0';
+}
+
+void request_id_note_client(struct exchange *exchange)
+{
+    const char *given = judge_header(exchange, "X-Request-Id");
+    if (given == NULL || strlen(given) >= CLIENT_ID_SIZE)
+        return;
+    for (const char *at = given; *at != '\0'; at++)
+        if (*at <= ' ' || *at >= 0x7f)
+            return;
+    memcpy(exchange->client_id, given, strlen(given));
 }

@@ -8,7 +8,6 @@
 #include "server/net/net_private.h"
 
 #define EXPOSED "x-request-id, request-id, retry-after"
-#define LOGGED_PATH_BYTES 256
 #define READ_BYTES_PER_MS 64 /* that the reader of a long reply has to keep up with */
 
 /* False: there was no memory for it. */
@@ -33,14 +32,17 @@ static bool add_common(const struct exchange *exchange, struct MHD_Response *res
 {
     add_cors(exchange, response);
     return add(response, "x-request-id", exchange->id) && add(response, "request-id", exchange->id) &&
-           (!exchange->must_close || add(response, "Connection", "close"));
+           (!(exchange->must_close || net_is_draining(exchange->net)) || add(response, "Connection", "close"));
 }
 
 /* Clients try again after 429 and 5xx unless they are told that it is of no use. */
-static bool add_retry(struct MHD_Response *response, uint32_t http_status)
+static bool add_retry(struct MHD_Response *response, uint32_t http_status, uint32_t retry_after_s)
 {
-    if (http_status == 429 || http_status == 503)
-        return add(response, "Retry-After", "1");
+    if (http_status == 429 || http_status == 503) {
+        char text[16];
+        snprintf(text, sizeof(text), "%u", retry_after_s);
+        return add(response, "Retry-After", text);
+    }
     return http_status < 500 || add(response, "x-should-retry", "false");
 }
 
@@ -57,7 +59,7 @@ enum status respond_open(struct net *net, struct error *error)
         net->no_memory = MHD_create_response_from_buffer(body.size, body.data, MHD_RESPMEM_MUST_FREE);
     if (net->no_memory == NULL)
         buffer_free(&body);
-    else if (add(net->no_memory, "Content-Type", "application/json") && add_retry(net->no_memory, 503))
+    else if (add(net->no_memory, "Content-Type", "application/json") && add_retry(net->no_memory, 503, 1))
         return STATUS_OK;
     return error_no_memory(error, "the HTTP server");
 }
@@ -91,6 +93,12 @@ static enum MHD_Result give_up(struct exchange *exchange, struct MHD_Response *r
 
 /* ---- replies ---- */
 
+static uint32_t retry_after_s(struct net *net)
+{
+    struct engine_status status = engine_status(net->args.engine);
+    return pace_retry_after_s(&net->pace, status.waiting + 1, clock_ns());
+}
+
 enum MHD_Result respond_queue(struct exchange *exchange, uint32_t http_status, struct MHD_Response *response,
                               bool complete)
 {
@@ -116,7 +124,8 @@ static enum MHD_Result respond_typed(struct exchange *exchange, uint32_t http_st
     *body = (struct buffer){0};
     bool allows = http_status == 405 && exchange->allow != NULL;
     bool complete = add(response, "Content-Type", content_type) &&
-                    (!allows || add(response, "Allow", exchange->allow)) && add_retry(response, http_status);
+                    (!allows || add(response, "Allow", exchange->allow)) &&
+                    add_retry(response, http_status, retry_after_s(exchange->net));
     enum MHD_Result result = respond_queue(exchange, http_status, response, complete);
     connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms + more_ms);
     return result;
@@ -133,25 +142,11 @@ enum MHD_Result respond_page(struct exchange *exchange, const char *content_type
     return respond_typed(exchange, 200, content_type, body);
 }
 
-/* What a client did wrong is its own affair; that work is turned away is the operator's. */
-void respond_log_refusal(const struct exchange *exchange, const struct error *error)
-{
-    uint32_t http_status = api_error_status(error);
-    metrics_count_refusal(&exchange->net->metrics, api_error_code(error));
-    char path[LOGGED_PATH_BYTES];
-    snprintf(path, sizeof(path), "%s", exchange->path.data == NULL ? "" : exchange->path.data);
-    log_event(http_status == 429 || http_status >= 500 ? LOG_WARN : LOG_INFO, "refused",
-              (struct log_field[]){log_text("id", exchange->id), log_text("method", exchange->method),
-                                   log_text("path", path), log_integer("status", http_status),
-                                   log_text("code", api_error_code(error)), log_text("message", error->text)},
-              6);
-}
-
 enum MHD_Result respond_error(struct exchange *exchange, const struct error *error)
 {
     struct buffer body = {0};
     api_error_body(exchange->endpoint, error, &body);
-    respond_log_refusal(exchange, error);
+    refusal_log(exchange, error);
     return respond(exchange, api_error_status(error), &body);
 }
 

@@ -130,7 +130,7 @@ static int tick_ms(struct net *net)
     bool nobody = net->open_connections == 0;
     bool over = connections_are_over(net);
     pthread_mutex_unlock(&net->lock);
-    nobody = nobody && engine_heartbeat(args->engine).progress_ns == 0;
+    nobody = nobody && !refusal_flush(net, false) && engine_heartbeat(args->engine).progress_ns == 0;
     return nobody ? -1 : (int)size_min(size_max(shortest / 4, TICK_MS_MIN), over ? TICK_MS_OVER : TICK_MS_MAX);
 }
 

@@ -6,7 +6,7 @@ import random
 import sys
 import threading
 
-from _harness import Server, run, test
+from _harness import Server, run, test, test_of_words
 
 BLOCK = 32
 WORDS = "river stone cloud paper green seven quiet north market letter bridge winter copper garden signal harbor".split()
@@ -55,7 +55,7 @@ def a_one_token_prompt_is_answered(server):
         assert usage(ask_ids(server, [777])) == (1, 0)
 
 
-@test
+@test_of_words
 def ten_turns_compute_only_what_is_new(server):
     messages = [{"role": "system", "content": "You are terse. " + words(200, 3)}]
     known = 0

@@ -10,7 +10,7 @@ import termios
 import time
 
 import _harness
-from _harness import START_S, binary, model, test
+from _harness import START_S, binary, model, test, test_of_words
 
 LEFT, UP, ERASE, ENTER = "\x1b[D", "\x1b[A", "\x7f", "\r"
 CONTROL_C, CONTROL_D = "\x03", "\x04"
@@ -206,7 +206,7 @@ def a_full_conversation_says_so_and_what_to_do():
         chat.wait(r"incipit: this line is too long \(\d+ of 128 tokens\)\r\n> ")
 
 
-@test
+@test_of_words
 def a_reply_cut_by_max_tokens_says_so():
     with Terminal("--max-tokens", "3") as chat:
         assert chat.say(LONG)[2] == 3

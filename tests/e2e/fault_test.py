@@ -6,6 +6,7 @@ where the HTTP library had no memory, a closed connection; and the next one is a
 import http.client
 import os
 import random
+import re
 import sys
 import time
 
@@ -65,7 +66,14 @@ def chat(**more):
 
 KINDS = [
     Kind("chat", "POST", "/v1/chat/completions", chat(stop=["zzz"], logit_bias={"11": 1}), choices_of),
-    Kind("chat logprobs", "POST", "/v1/chat/completions", chat(logprobs=True, top_logprobs=3), choices_of),
+    # Tokens that are no whole character are replaced where a reply shows them.
+    Kind(
+        "chat logprobs",
+        "POST",
+        "/v1/chat/completions",
+        chat(logprobs=True, top_logprobs=3, logit_bias={"175": 100}),
+        choices_of,
+    ),
     Kind("chat stream", "POST", "/v1/chat/completions", chat(stream=True), stream_of),
     Kind(
         "completions n=2",
@@ -78,6 +86,7 @@ KINDS = [
     Kind("detokenize", "POST", "/detokenize", {"tokens": [504, 9837, 314]}, json_of),
     Kind("models", "GET", "/v1/models", None, json_of),
     Kind("health", "GET", "/health", None, state_of),
+    Kind("metrics", "GET", "/metrics", None, lambda reply: sorted(set(re.findall(r"# TYPE (\S+)", reply.body.decode())))),
     Kind("no such path", "GET", "/v1/nothing", None, lambda reply: reply.json()["error"]["code"]),
 ]
 

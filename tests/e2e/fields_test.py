@@ -228,6 +228,17 @@ def messages_of_every_shape_are_read(_):
 
 
 @test
+def a_template_is_applied_as_in_a_chat(server):
+    for more in ({}, {"add_generation_prompt": False}, {"chat_template_kwargs": {"a": 1}, "model": "m"}):
+        prompt = server.ok("/apply-template", {"messages": MESSAGES, **more})
+        ids = server.ok("/tokenize", {"messages": MESSAGES, **more})["tokens"]
+        assert prompt == {"prompt": server.ok("/detokenize", {"tokens": ids})["prompt"]}, prompt
+        assert MESSAGES[0]["content"] in prompt["prompt"]
+    for body, param in (({}, "messages"), ({"messages": []}, "messages"), ({"messages": MESSAGES, "tools": [1]}, "tools")):
+        assert server.error("/apply-template", body)["param"] == param
+
+
+@test
 def what_no_row_names_is_ignored(server):
     bed = Bed(server)
     for path in BOTH:

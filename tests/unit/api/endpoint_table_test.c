@@ -15,9 +15,10 @@ static const struct api_endpoint *find(const char *method, const char *path, con
 START_TEST(paths_are_found_with_and_without_the_version)
 {
     static const char *const get_paths[] = {"/models", "/health", "/ping", "/version", "/tokenizer_info", "/"};
-    static const char *const post_paths[] = {"/chat/completions", "/completions", "/tokenize", "/detokenize"};
+    static const char *const post_paths[] = {"/chat/completions", "/completions", "/tokenize", "/detokenize",
+                                             "/apply-template"};
     const char *rest;
-    for (size_t i = 0; i < 10; i++) {
+    for (size_t i = 0; i < 11; i++) {
         const char *path = i < 6 ? get_paths[i] : post_paths[i - 6], *method = i < 6 ? "GET" : "POST";
         char versioned[64];
         snprintf(versioned, sizeof(versioned), "/v1%s", path);

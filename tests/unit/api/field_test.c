@@ -82,6 +82,7 @@ static const struct sample samples[] = {
     {COMPLETIONS, "best_of", {"0", "1"}, {"2", "-1", "true"}},
 
     {"/tokenize", "prompt", {"\"a\"", "\"\""}, {"1", "[1]", "[\"a\"]"}},
+    {"/apply-template", "messages", {"[" MESSAGE "]"}, {"[]", "[1]"}},
     {"/tokenize", "content", {"\"a\"", "\"\""}, {"1", "[]"}},
     {"/tokenize", "messages", {"[" MESSAGE "]"}, {"[]", "1"}},
     {"/detokenize", "tokens", {"[]", "[1,2]"}, {"[1000]", "\"a\"", "[\"a\"]", "1"}},
@@ -242,8 +243,13 @@ static const struct {
     const char *path;
     const struct field_table *table;
 } tables[] = {
-    {CHAT, &openai_chat_fields},   {CHAT, &openai_fields},          {COMPLETIONS, &openai_completions_fields},
-    {COMPLETIONS, &openai_fields}, {"/tokenize", &tokenize_fields}, {"/detokenize", &detokenize_fields},
+    {CHAT, &openai_chat_fields},
+    {CHAT, &openai_fields},
+    {COMPLETIONS, &openai_completions_fields},
+    {COMPLETIONS, &openai_fields},
+    {"/tokenize", &tokenize_fields},
+    {"/detokenize", &detokenize_fields},
+    {"/apply-template", &apply_template_fields},
 };
 
 #define TABLES (sizeof(tables) / sizeof(*tables))

@@ -56,6 +56,7 @@ char *body_with(const char *path, const char *field, const char *value)
         {"/v1/chat/completions", "messages", "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]"},
         {"/v1/completions", "prompt", "\"prompt\":\"a\""},
         {"/tokenize", "prompt", "\"prompt\":\"a\""},
+        {"/apply-template", "messages", "\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]"},
         {"/detokenize", "tokens", "\"tokens\":[1]"},
     };
     struct buffer body = {0};
