@@ -27,6 +27,9 @@
 #define API_STOP_STRINGS_MAX 16
 #define API_CHOICES_MAX 128
 #define API_TOP_LOGPROBS_MAX 20
+#define API_PROMPTS_MAX 1024       /* of a batch */
+#define API_BATCH_CHOICES_MAX 2048 /* its prompts times n */
+#define API_CACHE_SALT_BYTES_MAX 1024
 #define API_MODEL_NAME_MAX 256 /* bytes */
 #define API_UNKNOWN_NAMES_MAX 8
 #define API_UNKNOWN_NAME_BYTES_MAX 64
@@ -80,6 +83,14 @@ struct api_stop {
     size_t size; /* > 0 */
 };
 
+/* One prompt: text, or ids. */
+struct api_prompt {
+    const char *text; /* UTF-8 (size), or NULL */
+    size_t size;
+    const int32_t *ids; /* (id_count), or NULL; each < vocabulary */
+    uint32_t id_count;
+};
+
 struct api_endpoint;
 
 struct api_call {
@@ -88,17 +99,17 @@ struct api_call {
     enum api_kind kind;
     const char *model; /* as requested, echoed; the loaded one's id when absent */
 
-    /* The prompt: a conversation, or text, or ids. */
+    /* What is to be continued: a conversation, or prompts. */
     bool is_chat;
     struct chat chat;
-    const char *prompt; /* UTF-8 text, or NULL */
-    size_t prompt_size;
-    const int32_t *prompt_ids; /* (prompt_id_count), or NULL; each < vocabulary */
-    uint32_t prompt_id_count;
+    const struct api_prompt *prompts; /* (prompt_count), all text or all ids */
+    uint32_t prompt_count;
     bool add_special_tokens; /* BOS, for text prompts */
+    const char *cache_salt;  /* (cache_salt_size), not empty: KV is shared among equal ones only; NULL: none */
+    size_t cache_salt_size;
 
     struct api_sampling sampling;
-    uint32_t choices;    /* n */
+    uint32_t choices;    /* n: of each prompt */
     bool has_max_tokens; /* false: up to the context */
     uint32_t max_tokens; /* 0: prefill only */
     uint32_t min_tokens;
@@ -130,6 +141,12 @@ enum status api_call_open(const struct api_endpoint *endpoint, const char *body,
 /* A call with every field at its default, for callers that build one in code (chat, tests). */
 struct api_call *api_call_blank(enum api_kind kind);
 void api_call_close(struct api_call *call);
+/* Gives the call this many prompts, empty as yet, in its arena; NULL: no memory. */
+struct api_prompt *api_call_add_prompts(struct api_call *call, uint32_t count);
+/* How many prompts it has, a conversation counting as one, and how many choices these have together: the j-th choice of
+ * prompt p is number p * n + j. */
+uint32_t api_call_prompts(const struct api_call *call);
+uint32_t api_call_choices(const struct api_call *call);
 
 /* ---- what happens to it ---- */
 
@@ -148,18 +165,19 @@ struct api_token {
 };
 
 struct api_usage {
-    uint32_t prompt_tokens;
-    uint32_t cached_tokens;     /* within prompt_tokens, at most prompt_tokens - 1 */
+    uint32_t prompt_tokens;     /* of all prompts */
+    uint32_t cached_tokens;     /* within prompt_tokens, of each prompt at most all but the last */
     uint32_t written_tokens;    /* prompt tokens computed and kept */
     uint32_t completion_tokens; /* all choices */
     uint32_t reasoning_tokens;
 };
 
 enum api_event_type {
-    /* The prompt is tokenized and fits; it waits for its turn. usage.prompt_tokens is set; tokens are the prompt's, ids
-     * only, when ids were asked for. */
+    /* The prompts are tokenized and fit; they wait for their turn. usage.prompt_tokens is set. */
     API_EVENT_ACCEPTED,
-    API_EVENT_STARTED, /* usage.cached_tokens is set */
+    /* A prompt's tokens, ids only, when ids were asked for; choice is its first one. Before anything of it starts. */
+    API_EVENT_PROMPT,
+    API_EVENT_STARTED, /* the first prompt has; usage.cached_tokens is set, of that one */
     API_EVENT_TEXT,    /* choice, text and/or tokens */
     API_EVENT_STOP,    /* choice, stop_reason: no more text of this choice */
     API_EVENT_END,     /* usage: the last one of a request that went well */

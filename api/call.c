@@ -1,5 +1,6 @@
 /* Calls: their memory and their defaults. What a body says is the endpoint's to read. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/api.h"
 #include "api/endpoint/endpoints.h"
@@ -39,6 +40,27 @@ enum status api_call_open(const struct api_endpoint *endpoint, const char *body,
     }
     *out = call;
     return STATUS_OK;
+}
+
+struct api_prompt *api_call_add_prompts(struct api_call *call, uint32_t count)
+{
+    struct api_prompt *prompts = arena_array(&call->arena, count, sizeof(*prompts));
+    if (prompts == NULL)
+        return NULL;
+    memset(prompts, 0, count * sizeof(*prompts));
+    call->prompts = prompts;
+    call->prompt_count = count;
+    return prompts;
+}
+
+uint32_t api_call_prompts(const struct api_call *call)
+{
+    return call->prompt_count > 0 ? call->prompt_count : 1;
+}
+
+uint32_t api_call_choices(const struct api_call *call)
+{
+    return api_call_prompts(call) * (call->choices > 0 ? call->choices : 1);
 }
 
 void api_call_close(struct api_call *call)

@@ -164,6 +164,16 @@ static enum status parse_stream_options(const struct field_context *context, con
                          : field_bool("stream_options.include_usage", usage, &context->call->include_usage, error);
 }
 
+/* An empty one would look like protection and be none. */
+static enum status parse_cache_salt(const struct field_context *context, const cJSON *value, struct error *error)
+{
+    struct api_call *call = context->call;
+    enum status status = field_text(call, "cache_salt", value, &call->cache_salt, &call->cache_salt_size, error);
+    if (status == STATUS_OK && call->cache_salt_size == 0)
+        return field_invalid(error, "cache_salt", "cache_salt is empty; it must have at least one character");
+    return status;
+}
+
 static enum status parse_service_tier(const struct field_context *context, const cJSON *value, struct error *error)
 {
     (void)value;
@@ -222,6 +232,7 @@ static const struct field rows[] = {
     ROW_REFUSED_FOR("response_format", is_text_format, "only {\"type\": \"text\"} is"),
 
     /* vLLM, SGLang */
+    ROW_PARSED_UP_TO("cache_salt", FIELD_STRING, API_CACHE_SALT_BYTES_MAX, parse_cache_salt),
     ROW_HINT("priority", FIELD_WHOLE),
     ROW_HINT("request_id", FIELD_STRING),
     ROW_HINT("spaces_between_special_tokens", FIELD_BOOL),
@@ -243,7 +254,6 @@ static const struct field rows[] = {
     ROW_REFUSED("echo", field_is_false),
     ROW_REFUSED("prompt_logprobs", NULL),
     ROW_REFUSED("prompt_embeds", NULL),
-    ROW_REFUSED("cache_salt", NULL),
     ROW_REFUSED("truncate_prompt_tokens", field_is_minus_one),
     ROW_REFUSED("use_beam_search", field_is_false),
     ROW_REFUSED("bad_words", field_is_empty),

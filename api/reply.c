@@ -17,11 +17,19 @@ enum status api_reply_open(const struct api_call *call, const struct api_facts *
 {
     struct api_reply *reply = calloc(1, sizeof(*reply));
     *out = NULL;
-    if (reply == NULL || (reply->choices = calloc(call->choices, sizeof(*reply->choices))) == NULL) {
+    if (reply == NULL)
+        return error_no_memory(error, "the reply");
+    reply->call = call;
+    reply->choice_count = api_call_choices(call);
+    reply->prompt_count = api_call_prompts(call);
+    reply->choices = calloc(reply->choice_count, sizeof(*reply->choices));
+    reply->prompt_ids = calloc(reply->prompt_count, sizeof(*reply->prompt_ids));
+    if (reply->choices == NULL || reply->prompt_ids == NULL) {
+        free(reply->choices);
+        free(reply->prompt_ids);
         free(reply);
         return error_no_memory(error, "the reply");
     }
-    reply->call = call;
     reply->facts = facts;
     reply->created_unix_s = (int64_t)(clock_unix_ms() / 1000);
     snprintf(reply->id, sizeof(reply->id), "%s", request_id);
@@ -33,16 +41,18 @@ void api_reply_close(struct api_reply *reply)
 {
     if (reply == NULL)
         return;
-    for (uint32_t i = 0; i < reply->call->choices; i++) {
+    for (uint32_t i = 0; i < reply->choice_count; i++) {
         struct reply_choice *choice = &reply->choices[i];
         buffer_free(&choice->text);
         for (size_t column = 0; column < REPLY_COLUMNS; column++)
             buffer_free(&choice->columns[column]);
         buffer_free(&choice->ids);
     }
-    buffer_free(&reply->prompt_ids);
+    for (uint32_t i = 0; i < reply->prompt_count; i++)
+        buffer_free(&reply->prompt_ids[i]);
     buffer_free(&reply->answer);
     buffer_free(&reply->strings);
+    free(reply->prompt_ids);
     free(reply->choices);
     free(reply);
 }
@@ -61,8 +71,14 @@ void api_reply_keepalive(struct api_reply *reply, struct buffer *out)
 
 struct reply_choice *reply_choice(struct api_reply *reply, const struct api_event *event)
 {
-    CHECK(event->choice < reply->call->choices);
+    CHECK(event->choice < reply->choice_count);
     return &reply->choices[event->choice];
+}
+
+struct buffer *reply_prompt_ids(struct api_reply *reply, uint32_t choice)
+{
+    CHECK(choice < reply->choice_count);
+    return &reply->prompt_ids[choice / (reply->choice_count / reply->prompt_count)];
 }
 
 void reply_separate(struct buffer *items)
@@ -176,8 +192,8 @@ void reply_take_event(struct api_reply *reply, const struct reply_shape *shape, 
 {
     if (event->type == API_EVENT_ERROR)
         reply_fail(reply, event, out);
-    else if (event->type == API_EVENT_ACCEPTED && reply->call->return_token_ids)
-        reply_add_ids(&reply->prompt_ids, event->tokens, event->token_count);
+    else if (event->type == API_EVENT_PROMPT)
+        reply_add_ids(reply_prompt_ids(reply, event->choice), event->tokens, event->token_count);
     else if (reply->call->stream)
         shape->stream(reply, event, out);
     else
@@ -186,8 +202,10 @@ void reply_take_event(struct api_reply *reply, const struct reply_shape *shape, 
 
 void reply_check_memory(const struct api_reply *reply, struct buffer *out)
 {
-    bool failed = reply->prompt_ids.failed || reply->answer.failed || reply->strings.failed;
-    for (uint32_t i = 0; i < reply->call->choices; i++) {
+    bool failed = reply->answer.failed || reply->strings.failed;
+    for (uint32_t i = 0; i < reply->prompt_count; i++)
+        failed = failed || reply->prompt_ids[i].failed;
+    for (uint32_t i = 0; i < reply->choice_count; i++) {
         const struct reply_choice *choice = &reply->choices[i];
         failed = failed || choice->text.failed || choice->ids.failed;
         for (size_t column = 0; column < REPLY_COLUMNS; column++)

@@ -16,6 +16,7 @@ struct reply_choice {
     struct buffer ids;
     uint64_t characters; /* of all tokens' texts so far: where the next one begins */
     enum api_stop_reason stop_reason;
+    bool shown; /* a frame of it is out, or it is in the body */
 };
 
 struct api_reply {
@@ -24,8 +25,10 @@ struct api_reply {
     char id[64]; /* the request's, without the dialect's prefix */
     int64_t created_unix_s;
     bool started;                 /* the first frame is out */
-    struct reply_choice *choices; /* (call->choices) */
-    struct buffer prompt_ids;
+    struct reply_choice *choices; /* (choice_count), of all prompts */
+    uint32_t choice_count;
+    struct buffer *prompt_ids; /* (prompt_count) */
+    uint32_t prompt_count;
     struct buffer answer; /* tokenize, detokenize: what came, before END */
     struct buffer strings;
     uint32_t answer_count;
@@ -43,6 +46,8 @@ void reply_take_event(struct api_reply *reply, const struct reply_shape *shape, 
                       struct buffer *out);
 /* The choice of an event. */
 struct reply_choice *reply_choice(struct api_reply *reply, const struct api_event *event);
+/* The ids of the prompt that a choice continues. */
+struct buffer *reply_prompt_ids(struct api_reply *reply, uint32_t choice);
 /* Appends ids, separated by commas. */
 void reply_add_ids(struct buffer *ids, const struct api_token *tokens, uint32_t count);
 /* A comma before the next item of a list kept as text. */

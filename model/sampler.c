@@ -89,11 +89,24 @@ static void *copy_array(const void *from, size_t count, size_t size)
     return copy;
 }
 
+static size_t history_rows(const struct sampler_params *params, size_t prompt_count, uint32_t tokens_max)
+{
+    return (penalizes_prompt(params) ? prompt_count : 0) + tokens_max;
+}
+
+size_t sampler_bytes(const struct sampler_params *params, size_t prompt_count, uint32_t tokens_max)
+{
+    const size_t row = sizeof(struct sample_count) + 2 * sizeof(struct map_slot);
+    size_t rows = penalizes(params) ? history_rows(params, prompt_count, tokens_max) : 0;
+    return sizeof(struct sampler) + rows * row + params->bias_count * sizeof(struct sample_bias) +
+           params->end_count * sizeof(int32_t);
+}
+
 /* Takes room for every id of the prompt and every token that may be accepted, so that accepting never allocates. */
 static bool history_open(struct sampler *sampler, const int32_t *prompt, size_t prompt_count)
 {
-    size_t rows = penalizes_prompt(&sampler->params) ? prompt_count : 0;
-    if (!size_add(rows, sampler->tokens_max, &rows) || rows >= UINT32_MAX)
+    size_t rows = history_rows(&sampler->params, prompt_count, sampler->tokens_max);
+    if (rows >= UINT32_MAX)
         return false;
     sampler->counts_max = (uint32_t)rows;
     sampler->counts = calloc(rows + 1, sizeof(*sampler->counts));

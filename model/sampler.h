@@ -33,6 +33,9 @@ struct sampler_params {
 
 struct sampler;
 
+/* What sampler_open takes, in bytes, about: the history of penalties, bias and bans. */
+size_t sampler_bytes(const struct sampler_params *params, size_t prompt_count, uint32_t tokens_max);
+
 /* `prompt` is looked at only when the repetition penalty is on. `tokens_max`: how many ids may be accepted. */
 enum status sampler_open(const struct sampler_params *params, const int32_t *prompt, size_t prompt_count,
                          uint32_t tokens_max, struct sampler **out, struct error *error);

@@ -7,8 +7,10 @@
 
 static enum status parse_tokens(const struct field_context *context, const cJSON *value, struct error *error)
 {
-    struct api_call *call = context->call;
-    return field_ids(context, "tokens", value, JSON_VALUES_MAX, &call->prompt_ids, &call->prompt_id_count, error);
+    struct api_prompt *prompt = api_call_add_prompts(context->call, 1);
+    if (prompt == NULL)
+        return field_no_memory(error);
+    return field_ids(context, "tokens", value, JSON_VALUES_MAX, &prompt->ids, &prompt->id_count, error);
 }
 
 static const struct field rows[] = {
@@ -21,7 +23,7 @@ const struct field_table detokenize_fields = FIELD_TABLE(rows);
 
 static enum status finish(const struct field_context *context, struct error *error)
 {
-    return context->call->prompt_ids == NULL ? field_missing(error, "tokens", "an array of token ids") : STATUS_OK;
+    return context->call->prompts == NULL ? field_missing(error, "tokens", "an array of token ids") : STATUS_OK;
 }
 
 enum status detokenize_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,

@@ -121,9 +121,9 @@ static void write_chunk(struct api_reply *reply, const struct delta *delta, cons
     struct json_writer writer = json_writer_start(out);
     json_object_begin(&writer);
     reply_write_head(reply, &writer, ID_PREFIX, "chat.completion.chunk");
-    if (delta != NULL && delta->role && delta->choice == 0 && reply->prompt_ids.size > 0) {
+    if (delta != NULL && delta->role && delta->choice == 0 && reply->prompt_ids[0].size > 0) {
         json_key(&writer, "prompt_token_ids");
-        reply_write_list(&writer, &reply->prompt_ids);
+        reply_write_list(&writer, &reply->prompt_ids[0]);
     }
     json_key(&writer, "choices");
     json_array_begin(&writer);
@@ -210,9 +210,9 @@ static void write_body(struct api_reply *reply, const struct api_usage *usage, s
     for (uint32_t i = 0; i < reply->call->choices; i++)
         write_choice(reply, &writer, i);
     json_array_end(&writer);
-    if (reply->prompt_ids.size > 0) {
+    if (reply->prompt_ids[0].size > 0) {
         json_key(&writer, "prompt_token_ids");
-        reply_write_list(&writer, &reply->prompt_ids);
+        reply_write_list(&writer, &reply->prompt_ids[0]);
     }
     json_key(&writer, "usage");
     usage_write_openai(&writer, usage);

@@ -1,4 +1,6 @@
 /* POST /v1/completions: the request. */
+#include <inttypes.h>
+
 #include "api/body.h"
 #include "api/endpoint/endpoints.h"
 #include "api/endpoint/prompt.h"
@@ -48,8 +50,11 @@ const struct field_table openai_completions_fields = FIELD_TABLE(rows);
 static enum status finish(const struct field_context *context, struct error *error)
 {
     struct api_call *call = context->call;
-    if (call->prompt == NULL && call->prompt_ids == NULL)
-        return field_missing(error, "prompt", "a string or an array of token ids");
+    if (call->prompts == NULL)
+        return field_missing(error, "prompt", "a string, an array of token ids, or an array of either");
+    if ((uint64_t)call->prompt_count * call->choices > API_BATCH_CHOICES_MAX)
+        return field_invalid(error, "n", "n is %" PRIu32 " for %" PRIu32 " prompts; at most %d choices are accepted",
+                             call->choices, call->prompt_count, API_BATCH_CHOICES_MAX);
     if (!call->has_max_tokens) {
         call->has_max_tokens = true;
         call->max_tokens = MAX_TOKENS_DEFAULT > call->min_tokens ? MAX_TOKENS_DEFAULT : call->min_tokens;

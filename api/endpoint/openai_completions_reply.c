@@ -106,6 +106,17 @@ struct part {
     const char *finish_reason; /* NULL: not yet */
 };
 
+/* With a choice where there are several prompts: in the body, or in the choice's first frame. */
+static void write_prompt_ids(struct api_reply *reply, struct json_writer *writer, uint32_t index)
+{
+    struct reply_choice *choice = &reply->choices[index];
+    if (reply->prompt_count == 1 || choice->shown)
+        return;
+    choice->shown = true;
+    json_key(writer, "prompt_token_ids");
+    reply_write_list(writer, reply_prompt_ids(reply, index));
+}
+
 static void write_part(struct api_reply *reply, struct json_writer *writer, const struct part *part)
 {
     json_object_begin(writer);
@@ -118,17 +129,18 @@ static void write_part(struct api_reply *reply, struct json_writer *writer, cons
     if (reply->call->return_token_ids) {
         json_key(writer, "token_ids");
         reply_write_list(writer, part->ids);
+        write_prompt_ids(reply, writer, part->choice);
     }
     json_object_end(writer);
 }
 
-/* The ids of the prompt stand in the body, or in the first frame of a stream. */
-static void write_prompt_ids(struct api_reply *reply, struct json_writer *writer)
+/* Beside the choices there is room for the ids of one prompt only: in the body, or in the first frame of a stream. */
+static void write_only_prompt_ids(struct api_reply *reply, struct json_writer *writer)
 {
-    if (reply->prompt_ids.size == 0 || reply->started)
+    if (reply->prompt_count > 1 || reply->prompt_ids[0].size == 0 || reply->started)
         return;
     json_key(writer, "prompt_token_ids");
-    reply_write_list(writer, &reply->prompt_ids);
+    reply_write_list(writer, &reply->prompt_ids[0]);
 }
 
 static void write_frame(struct api_reply *reply, const struct part *part, const struct api_usage *usage,
@@ -138,7 +150,7 @@ static void write_frame(struct api_reply *reply, const struct part *part, const 
     struct json_writer writer = json_writer_start(out);
     json_object_begin(&writer);
     reply_write_head(reply, &writer, ID_PREFIX, "text_completion");
-    write_prompt_ids(reply, &writer);
+    write_only_prompt_ids(reply, &writer);
     reply->started = true;
     json_key(&writer, "choices");
     json_array_begin(&writer);
@@ -191,7 +203,7 @@ static void write_body(struct api_reply *reply, const struct api_usage *usage, s
     reply_write_head(reply, &writer, ID_PREFIX, "text_completion");
     json_key(&writer, "choices");
     json_array_begin(&writer);
-    for (uint32_t i = 0; i < reply->call->choices; i++) {
+    for (uint32_t i = 0; i < reply->choice_count; i++) {
         const struct reply_choice *choice = &reply->choices[i];
         struct part part = {
             .choice = i, .text = choice->text.data, .text_size = choice->text.size, .ids = &choice->ids};
@@ -200,7 +212,7 @@ static void write_body(struct api_reply *reply, const struct api_usage *usage, s
         write_part(reply, &writer, &part);
     }
     json_array_end(&writer);
-    write_prompt_ids(reply, &writer);
+    write_only_prompt_ids(reply, &writer);
     json_key(&writer, "usage");
     usage_write_openai(&writer, usage);
     json_object_end(&writer);

@@ -15,9 +15,12 @@ static enum status read_text(const struct field_context *context, const char *na
                              struct error *error)
 {
     struct api_call *call = context->call;
-    if (call->prompt != NULL || call->is_chat)
+    if (call->prompts != NULL || call->is_chat)
         return field_invalid(error, name, "only one of prompt, content and messages may be sent");
-    return field_text(call, name, value, &call->prompt, &call->prompt_size, error);
+    struct api_prompt *prompt = api_call_add_prompts(call, 1);
+    if (prompt == NULL)
+        return field_no_memory(error);
+    return field_text(call, name, value, &prompt->text, &prompt->size, error);
 }
 
 static enum status parse_prompt(const struct field_context *context, const cJSON *value, struct error *error)
@@ -32,7 +35,7 @@ static enum status parse_content(const struct field_context *context, const cJSO
 
 static enum status parse_messages(const struct field_context *context, const cJSON *value, struct error *error)
 {
-    if (context->call->prompt != NULL)
+    if (context->call->prompts != NULL)
         return field_invalid(error, "messages", "only one of prompt, content and messages may be sent");
     return openai_messages_parse(context, value, error);
 }
@@ -62,7 +65,7 @@ static enum status finish(const struct field_context *context, struct error *err
     struct api_call *call = context->call;
     bool asked =
         json_get(context->body, "add_special_tokens") != NULL || json_get(context->body, "add_special") != NULL;
-    if (!call->is_chat && call->prompt == NULL)
+    if (!call->is_chat && call->prompts == NULL)
         return field_missing(error, "prompt", "a string (or send content, or messages)");
     if (call->is_chat && call->add_special_tokens && asked)
         return field_unsupported(error, "add_special_tokens",

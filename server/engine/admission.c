@@ -43,3 +43,13 @@ enum status admission_check_prompt(const struct admission_limits *limits, const 
     *tokens_max = (uint32_t)(call->has_max_tokens && wanted < room ? wanted : room);
     return STATUS_OK;
 }
+
+enum status admission_check_memory(size_t bytes_max, size_t bytes, const struct api_call *call, struct error *error)
+{
+    if (bytes <= bytes_max)
+        return STATUS_OK;
+    return error_field(error, STATUS_INVALID, call->prompt_count > 1 ? "prompt" : "n",
+                       "the %u choices asked for need more than the %zu MB of memory that one request may have beside "
+                       "its KV; ask for fewer of them, or for fewer tokens",
+                       api_call_choices(call), bytes_max >> 20);
+}

@@ -20,4 +20,7 @@ enum status admission_check_choices(const struct admission_limits *limits, uint3
 enum status admission_check_prompt(const struct admission_limits *limits, const struct api_call *call, size_t prompt,
                                    uint32_t *tokens_max, struct error *error);
 
+/* Memory for all choices together, beside their KV. */
+enum status admission_check_memory(size_t bytes_max, size_t bytes, const struct api_call *call, struct error *error);
+
 #endif

@@ -40,22 +40,17 @@ void step_batch_clear(struct step_batch *batch)
 
 bool step_batch_forks(const struct sequence *sequence)
 {
-    return sequence->count == sequence->prompt_count && sequence->request->choices > 1;
+    return sequence->count == sequence->prompt_count && sequence->request->choices_each > 1;
 }
 
 static uint32_t add_draws(struct step_batch *batch, struct sequence *sequence)
 {
     if (sequence->sampler == NULL)
         return 0;
-    struct sequence *first = sequence;
-    uint32_t draws = 1;
-    if (step_batch_forks(sequence)) {
-        first = sequence->request->sequences;
-        draws = sequence->request->choices;
-    }
+    uint32_t draws = step_batch_forks(sequence) ? sequence->request->choices_each : 1;
     CHECK(batch->draw_count + draws <= batch->capacity);
     for (uint32_t i = 0; i < draws; i++)
-        batch->draws[batch->draw_count++] = sampler_row(first[i].sampler, sequence->count);
+        batch->draws[batch->draw_count++] = sampler_row(sequence[i].sampler, sequence->count);
     return draws;
 }
 

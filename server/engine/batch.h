@@ -30,11 +30,11 @@ void step_batch_close(struct step_batch *batch);
 void step_batch_clear(struct step_batch *batch);
 
 /* Adds the next `rows` ids of a running sequence whose lease has pages for them. The last row of all its ids draws:
- * once for its choice, or for every choice of the request where they begin together. The lease must not change until
+ * once for its choice, or for every choice of the prompt where they begin together. The lease must not change until
  * the step is over. */
 void step_batch_add(struct step_batch *batch, struct sequence *sequence, uint32_t rows, uint32_t groups);
 
-/* Whether the next draw for this sequence is the first one of all choices of its request. */
+/* Whether the next draw for this sequence is the first one of all choices of its prompt. */
 bool step_batch_forks(const struct sequence *sequence);
 
 #endif

@@ -7,9 +7,14 @@
 #include <string.h>
 
 #include "kernels/base/check.h"
+#include "kernels/base/size.h"
 #include "server/engine/engine_state.h"
 #include "server/engine/loop.h"
 #include "server/engine/prepare.h"
+
+/* What a request may have at most of what counts towards its memory. */
+#define STOP_BYTES_MAX ((size_t)64 << 10)
+#define END_IDS_MAX 2048
 
 /* ---- open and close ---- */
 
@@ -47,6 +52,21 @@ static enum status start(struct engine *engine, struct error *error)
     return STATUS_OK;
 }
 
+/* As much as the sequences that can run at once take at their longest, with all that a request may ask for. */
+static size_t request_bytes_max(const struct engine *engine)
+{
+    static const struct api_stop stop = {.text = "", .size = STOP_BYTES_MAX};
+    const struct api_call call = {
+        .sampling = {.repetition_penalty = 2, .bias_count = model_config(engine->args.model)->vocabulary},
+        .stop = &stop,
+        .stop_count = 1,
+    };
+    struct sequence_args longest = {
+        .call = &call, .prompt_count = engine->context, .tokens_max = engine->context, .end_count = END_IDS_MAX};
+    size_t bytes;
+    return size_multiply(sequence_bytes(&longest), engine->args.sequences_max, &bytes) ? bytes : SIZE_MAX;
+}
+
 enum status engine_open(const struct engine_args *args, struct engine **out, struct error *error)
 {
     if (check_args(args, error) != STATUS_OK)
@@ -56,6 +76,7 @@ enum status engine_open(const struct engine_args *args, struct engine **out, str
         return error_no_memory(error, "the engine");
     engine->args = *args;
     engine->context = model_context(args->model);
+    engine->request_bytes_max = request_bytes_max(engine);
     engine->model_id = strdup(args->model_id == NULL ? "" : args->model_id);
     engine->args.model_id = engine->model_id;
     atomic_init(&engine->holders, 1);

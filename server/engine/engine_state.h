@@ -31,7 +31,9 @@ struct engine {
     char *model_id;
     uint32_t context;         /* tokens a sequence may have */
     uint32_t pool_tokens_max; /* tokens of one sequence that fit the KV pool when it is alone there */
-    atomic_uint holders;      /* the owner, and every request */
+    size_t request_bytes_max; /* of one request's sequences together */
+    struct kv_identity identity;
+    atomic_uint holders; /* the owner, and every request */
 
     struct prepare *prepare[ENGINE_PREPARE_THREADS];
     struct loop *loop;

@@ -2,6 +2,9 @@
 #include "server/engine/identity.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "kernels/base/buffer.h"
 
 struct kv_identity identity_of(const struct model *model, enum activation_mode activations)
 {
@@ -23,4 +26,24 @@ struct kv_identity identity_of(const struct model *model, enum activation_mode a
     };
     snprintf(identity.architecture, sizeof(identity.architecture), "%s", config->architecture);
     return identity;
+}
+
+/* The name's length goes first, so that no name and salt read as another name and salt. */
+enum status identity_root(const struct kv_identity *identity, const char *space, const char *salt, size_t salt_size,
+                          struct block_key *out, struct error *error)
+{
+    struct buffer name = {0};
+    uint64_t length = strlen(space);
+    for (uint32_t i = 0; i < 8 && (length > 0 || salt != NULL); i++)
+        buffer_byte(&name, (char)(length >> 8 * i & 0xFF));
+    buffer_append(&name, space, length);
+    if (salt != NULL)
+        buffer_append(&name, salt, salt_size);
+    if (name.failed) {
+        buffer_free(&name);
+        return error_no_memory(error, "a request's cache key");
+    }
+    *out = block_key_root(identity, name.data == NULL ? "" : name.data, name.size, 0);
+    buffer_free(&name);
+    return STATUS_OK;
 }

@@ -128,11 +128,12 @@ static void let_finished_go(struct loop *loop)
 
 static void arrive(struct loop *loop, struct engine_request *request)
 {
-    struct sequence *first = &request->sequences[0];
     loop->status.requests++;
-    loop->status.prompt_tokens += request->prompt_count;
-    loop_insert(loop, first, NULL);
-    place_look(loop, first);
+    loop->status.prompt_tokens += request->usage.prompt_tokens;
+    for (uint32_t i = 0; i < request->choices; i += request->choices_each) {
+        loop_insert(loop, &request->sequences[i], NULL);
+        place_look(loop, &request->sequences[i]);
+    }
 }
 
 /* Those not yet prepared have nothing but their place in the queue. */
@@ -246,8 +247,6 @@ static enum status open_cache(struct loop *loop, struct error *error)
         .page_freed = PAGE_FREED,
         .page_freed_context = loop,
     };
-    struct kv_identity identity = identity_of(loop->model, engine->args.activations);
-    loop->root = block_key_root(&identity, "", 0, 0);
     return cache_open(&args, &loop->cache, error);
 }
 
@@ -300,6 +299,7 @@ enum status loop_open(struct engine *engine, struct loop **out, struct error *er
     };
     if (open_parts(loop, error) != STATUS_OK)
         goto fail;
+    engine->identity = identity_of(loop->model, engine->args.activations);
     engine->pool_tokens_max = find_pool_tokens(loop);
     loop->status.prefix_cache = engine->args.prefix_cache;
     loop->status.block_tokens = layout->block_tokens;

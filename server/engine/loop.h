@@ -19,7 +19,6 @@ struct loop {
     struct thread thread;
     struct model *model;
     struct cache *cache;
-    struct block_key root;
     uint32_t groups;
     struct scheduler_limits limits;
 

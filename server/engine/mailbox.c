@@ -90,6 +90,12 @@ void mailbox_close(struct mailbox *mailbox)
     pthread_mutex_destroy(&mailbox->lock);
 }
 
+size_t mailbox_bytes_of(size_t tokens, uint32_t top_count, size_t text_size)
+{
+    return size_round_up(RECORD_BYTES + tokens * (1 + (size_t)top_count) * sizeof(struct api_token) + text_size,
+                         ALIGNMENT);
+}
+
 size_t mailbox_bytes_for(uint32_t choices, uint32_t tokens, bool with_tokens, uint32_t top_count)
 {
     const size_t text_bytes = 16; /* of a token, on average and then some */
@@ -204,7 +210,7 @@ static bool join_text(struct mailbox *mailbox, const struct api_event *event)
 
 enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event *event)
 {
-    bool bounded = event->type == API_EVENT_TEXT || event->type == API_EVENT_TOKENS;
+    bool bounded = event->type == API_EVENT_PROMPT || event->type == API_EVENT_TEXT || event->type == API_EVENT_TOKENS;
     size_t bytes = record_bytes(event);
     enum mailbox_outcome outcome = MAILBOX_PUT;
     pthread_mutex_lock(&mailbox->lock);

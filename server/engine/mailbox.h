@@ -33,7 +33,7 @@ struct mailbox {
 enum mailbox_outcome {
     MAILBOX_PUT,
     MAILBOX_PUT_FIRST, /* the reader may have found it empty: wake it */
-    MAILBOX_FULL,      /* nothing was put; only for TEXT and TOKENS */
+    MAILBOX_FULL,      /* nothing was put; only for PROMPT, TEXT and TOKENS */
 };
 
 /* `text_max`: bytes of text events that may be on their way; `choices`: how many STOP events may come besides. */
@@ -47,6 +47,8 @@ bool mailbox_enlarge(struct mailbox *mailbox, const struct api_event *event);
 enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event *event);
 bool mailbox_take(struct mailbox *mailbox, struct api_event *event);
 
+/* What one event takes: tokens, `top_count` others with each, and bytes of all texts. */
+size_t mailbox_bytes_of(size_t tokens, uint32_t top_count, size_t text_size);
 /* What text events of a request can take at most, for `text_max`. */
 size_t mailbox_bytes_for(uint32_t choices, uint32_t tokens, bool with_tokens, uint32_t top_count);
 

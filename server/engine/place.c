@@ -3,6 +3,7 @@
 
 #include "kernels/base/check.h"
 #include "kernels/base/size.h"
+#include "server/engine/request.h"
 
 static uint32_t blocks(const struct loop *loop, uint32_t tokens)
 {
@@ -21,7 +22,7 @@ static void set_held_back(struct loop *loop, struct sequence *sequence, bool hel
 /* The pages needed are a lower bound: cached blocks of the hit that nobody else leases count too, once taken. */
 void place_look(struct loop *loop, struct sequence *sequence)
 {
-    struct cache_lookup found = cache_peek(loop->cache, loop->root, sequence->ids, sequence->count);
+    struct cache_lookup found = cache_peek(loop->cache, sequence->request->root, sequence->ids, sequence->count);
     uint32_t shared = found.hit / loop->limits.block_tokens * loop->limits.pages_per_block;
     uint32_t pages = cache_pages_for(loop->cache, sequence->count);
     set_held_back(loop, sequence, found.pending > found.hit);
@@ -54,11 +55,11 @@ static bool acquire(struct loop *loop, struct sequence *sequence, uint32_t hit)
 {
     struct cache_copy copy;
     uint32_t whole = hit / loop->limits.block_tokens * loop->limits.block_tokens;
-    enum status status =
-        cache_acquire(loop->cache, loop->root, sequence->ids, sequence->count, &sequence->lease, &sequence->hit, &copy);
+    enum status status = cache_acquire(loop->cache, sequence->request->root, sequence->ids, sequence->count,
+                                       &sequence->lease, &sequence->hit, &copy);
     if (status != STATUS_OK)
-        status =
-            cache_acquire(loop->cache, loop->root, sequence->ids, whole + 1, &sequence->lease, &sequence->hit, &copy);
+        status = cache_acquire(loop->cache, sequence->request->root, sequence->ids, whole + 1, &sequence->lease,
+                               &sequence->hit, &copy);
     if (status != STATUS_OK) {
         sequence->lease = NULL;
         return false;
@@ -71,7 +72,7 @@ static bool acquire(struct loop *loop, struct sequence *sequence, uint32_t hit)
 enum place_outcome place_admit(struct loop *loop, struct sequence *sequence, uint32_t running)
 {
     CHECK(sequence->state == SEQUENCE_WAITING);
-    struct cache_lookup found = cache_peek(loop->cache, loop->root, sequence->ids, sequence->count);
+    struct cache_lookup found = cache_peek(loop->cache, sequence->request->root, sequence->ids, sequence->count);
     if (found.pending > found.hit) {
         set_held_back(loop, sequence, true);
         sequence->pending = found.pending;

@@ -14,6 +14,7 @@
 #include "model/text/tokenizer.h"
 #include "server/engine/admission.h"
 #include "server/engine/engine_state.h"
+#include "server/engine/identity.h"
 #include "server/engine/prompt.h"
 
 struct prepare {
@@ -51,30 +52,29 @@ static enum status read_chat(struct prepare *prepare, const struct api_call *cal
     return prompt_tokenize(args->tokenizer, prepare->scratch, &prompt, ids, error);
 }
 
-static enum status copy_ids(const struct api_call *call, struct tokenizer_ids *ids, struct error *error)
+static enum status copy_ids(const struct api_prompt *prompt, struct tokenizer_ids *ids, struct error *error)
 {
-    size_t bytes = call->prompt_id_count * sizeof(*ids->ids);
+    size_t bytes = prompt->id_count * sizeof(*ids->ids);
     ids->ids = malloc(bytes + 1);
     if (ids->ids == NULL)
         return error_no_memory(error, "a prompt's tokens");
     if (bytes > 0)
-        memcpy(ids->ids, call->prompt_ids, bytes);
-    ids->count = ids->capacity = call->prompt_id_count;
+        memcpy(ids->ids, prompt->ids, bytes);
+    ids->count = ids->capacity = prompt->id_count;
     return STATUS_OK;
 }
 
-static enum status read_prompt(struct prepare *prepare, const struct api_call *call, struct tokenizer_ids *ids,
-                               struct error *error)
+/* The ids of a call's `which`-th prompt. */
+static enum status read_prompt(struct prepare *prepare, const struct api_call *call, uint32_t which,
+                               struct tokenizer_ids *ids, struct error *error)
 {
     if (call->is_chat)
         return read_chat(prepare, call, ids, error);
-    if (call->prompt == NULL && call->prompt_ids != NULL)
-        return copy_ids(call, ids, error);
-    struct tokenizer_input input = {
-        .text = call->prompt == NULL ? "" : call->prompt,
-        .size = call->prompt == NULL ? 0 : call->prompt_size,
-        .add_bos = call->add_special_tokens,
-    };
+    CHECK(which < call->prompt_count);
+    const struct api_prompt *prompt = &call->prompts[which];
+    if (prompt->text == NULL)
+        return copy_ids(prompt, ids, error);
+    struct tokenizer_input input = {.text = prompt->text, .size = prompt->size, .add_bos = call->add_special_tokens};
     return tokenizer_encode(prepare->engine->args.tokenizer, prepare->scratch, &input, ids, error);
 }
 
@@ -93,7 +93,7 @@ static enum status answer_tokenize(struct prepare *prepare, struct engine_reques
     const struct tokenizer *tokenizer = prepare->engine->args.tokenizer;
     struct tokenizer_ids ids = {0};
     struct api_token *tokens = NULL;
-    enum status status = read_prompt(prepare, request->call, &ids, error);
+    enum status status = read_prompt(prepare, request->call, 0, &ids, error);
     if (status != STATUS_OK)
         goto done;
     tokens = calloc(ids.count + 1, sizeof(*tokens));
@@ -125,11 +125,12 @@ static enum status answer_detokenize(struct prepare *prepare, struct engine_requ
 {
     const struct api_call *call = request->call;
     struct detokenizer detokenizer = detokenizer_start(prepare->engine->args.tokenizer, !call->skip_special_tokens);
+    const struct api_prompt *prompt = &call->prompts[0];
     struct buffer text = {0};
-    for (uint32_t i = 0; i < call->prompt_id_count; i++)
-        detokenizer_push(&detokenizer, call->prompt_ids[i], &text);
+    for (uint32_t i = 0; i < prompt->id_count; i++)
+        detokenizer_push(&detokenizer, prompt->ids[i], &text);
     detokenizer_finish(&detokenizer, &text);
-    request->usage.prompt_tokens = call->prompt_id_count;
+    request->usage.prompt_tokens = prompt->id_count;
     struct api_event answer = {
         .type = API_EVENT_TOKENS, .text = text.data, .text_size = text.size, .usage = request->usage};
     enum status status =
@@ -183,60 +184,82 @@ static enum status take_end_ids(struct engine_request *request, const struct tok
     return STATUS_OK;
 }
 
-static enum status take_sequences(struct engine_request *request, const struct tokenizer *tokenizer,
-                                  const struct tokenizer_ids *ids, struct error *error)
+/* The choices of one prompt. */
+static enum status take_sequences(struct engine_request *request, uint32_t which, const struct tokenizer_ids *ids,
+                                  struct error *error)
 {
-    request->sequences = calloc(request->choices, sizeof(*request->sequences));
-    if (request->sequences == NULL)
-        return error_no_memory(error, "a request's sequences");
-    for (uint32_t i = 0; i < request->choices; i++) {
+    const struct engine *engine = request->engine;
+    for (uint32_t i = 0; i < request->choices_each; i++) {
         struct sequence_args args = {
             .request = request,
-            .tokenizer = tokenizer,
+            .of = &request->prompts[which],
+            .tokenizer = engine->args.tokenizer,
             .call = request->call,
             .prompt = ids->ids,
-            .prompt_count = request->prompt_count,
-            .tokens_max = request->tokens_max,
+            .prompt_count = (uint32_t)ids->count,
+            .tokens_max = request->prompts[which].tokens_max,
             .end_ids = request->end_ids,
             .end_count = request->end_count,
             .seed = request->seed,
-            .choice = i,
+            .choice = which * request->choices_each + i,
+            .draw = i,
         };
-        if (sequence_open(&args, &request->sequences[i], error) != STATUS_OK)
+        request->bytes += sequence_bytes(&args);
+        if (admission_check_memory(engine->request_bytes_max, request->bytes, request->call, error) != STATUS_OK ||
+            sequence_open(&args, &request->sequences[args.choice], error) != STATUS_OK)
             return error->status;
     }
     return STATUS_OK;
 }
 
-static enum status prepare_generation(struct prepare *prepare, struct engine_request *request, struct error *error)
+static enum status prepare_prompt(struct prepare *prepare, struct engine_request *request, uint32_t which,
+                                  struct error *error)
 {
     const struct engine *engine = prepare->engine;
-    const struct api_call *call = request->call;
+    struct request_prompt *prompt = &request->prompts[which];
     struct admission_limits limits = {
         .context = engine->context,
         .pool_tokens_max = engine->pool_tokens_max,
         .sequences_max = engine->args.sequences_max,
     };
     struct tokenizer_ids ids = {0};
-    enum status status = admission_check_choices(&limits, request->choices, error);
+    enum status status = admission_check_choices(&limits, request->choices_each, error);
     if (status == STATUS_OK)
-        status = read_prompt(prepare, call, &ids, error);
+        status = read_prompt(prepare, request->call, which, &ids, error);
     if (ids.unknown_bytes > 0)
         log_event(LOG_DEBUG, "bytes_left_out", /* the vocabulary has no token for them */
                   (struct log_field[]){log_text("id", request->id), log_integer("bytes", (int64_t)ids.unknown_bytes)},
                   2);
     if (status == STATUS_OK)
-        status = admission_check_prompt(&limits, call, ids.count, &request->tokens_max, error);
+        status = admission_check_prompt(&limits, request->call, ids.count, &prompt->tokens_max, error);
     if (status == STATUS_OK) {
-        request->prompt_count = (uint32_t)ids.count;
-        request->usage.prompt_tokens = request->prompt_count;
-        status = draw_seed(request, error);
+        prompt->count = (uint32_t)ids.count;
+        request->usage.prompt_tokens += prompt->count;
+        status = take_sequences(request, which, &ids, error);
     }
+    tokenizer_ids_free(&ids);
+    return status;
+}
+
+/* A batch takes long: whether anybody still waits for it is looked at between its prompts. */
+static enum status prepare_generation(struct prepare *prepare, struct engine_request *request, struct error *error)
+{
+    const struct engine *engine = prepare->engine;
+    const struct api_call *call = request->call;
+    request->prompts = calloc(request->prompt_count, sizeof(*request->prompts));
+    request->sequences = calloc(request->choices, sizeof(*request->sequences));
+    if (request->prompts == NULL || request->sequences == NULL)
+        return error_no_memory(error, "a request's sequences");
+    enum status status = draw_seed(request, error);
     if (status == STATUS_OK)
         status = take_end_ids(request, engine->args.tokenizer, error);
     if (status == STATUS_OK)
-        status = take_sequences(request, engine->args.tokenizer, &ids, error);
-    tokenizer_ids_free(&ids);
+        status = identity_root(&engine->identity, request->space, call->cache_salt, call->cache_salt_size,
+                               &request->root, error);
+    for (uint32_t i = 0; i < request->prompt_count && status == STATUS_OK && !request_cancelled(request); i++)
+        status = prepare_prompt(prepare, request, i, error);
+    if (status == STATUS_OK && !request_cancelled(request))
+        status = request_make_room(request, error);
     return status;
 }
 
@@ -277,25 +300,30 @@ static enum status work(struct prepare *prepare, struct engine_request *request,
     return status;
 }
 
+static enum status post_prompt_ids(struct engine_request *request, uint32_t which, struct error *error)
+{
+    const struct request_prompt *prompt = &request->prompts[which];
+    const struct sequence *first = &request->sequences[which * request->choices_each];
+    struct api_token *tokens = calloc((size_t)prompt->count + 1, sizeof(*tokens));
+    if (tokens == NULL)
+        return error_no_memory(error, "the prompt's tokens");
+    for (uint32_t i = 0; i < prompt->count; i++)
+        tokens[i].id = first->ids[i];
+    struct api_event event = {
+        .type = API_EVENT_PROMPT, .choice = first->choice, .tokens = tokens, .token_count = prompt->count};
+    CHECK(request_post(request, &event));
+    free(tokens);
+    return STATUS_OK;
+}
+
 static enum status post_accepted(struct engine_request *request, struct error *error)
 {
     struct api_event event = {.type = API_EVENT_ACCEPTED, .usage = request->usage};
-    struct api_token *tokens = NULL;
     enum status status = STATUS_OK;
-    if (request->call->return_token_ids) {
-        tokens = calloc((size_t)request->prompt_count + 1, sizeof(*tokens));
-        for (uint32_t i = 0; tokens != NULL && i < request->prompt_count; i++)
-            tokens[i].id = request->sequences[0].ids[i];
-        event.tokens = tokens;
-        event.token_count = request->prompt_count;
-        if (tokens == NULL || !mailbox_enlarge(&request->mailbox, &event))
-            status = error_no_memory(error, "the prompt's tokens");
-    }
-    if (status == STATUS_OK) {
-        request->accepted = true;
-        request_post(request, &event);
-    }
-    free(tokens);
+    request->accepted = true;
+    request_post(request, &event);
+    for (uint32_t i = 0; request->call->return_token_ids && i < request->prompt_count && status == STATUS_OK; i++)
+        status = post_prompt_ids(request, i, error);
     return status;
 }
 
@@ -304,7 +332,7 @@ static void hand_over(struct engine *engine, struct engine_request *request)
     pthread_mutex_lock(&engine->lock);
     if (request->counts_as_waiting) {
         engine->waiting_by_length[request->length]--;
-        request->length = stats_length(request->prompt_count);
+        request->length = stats_length(request->usage.prompt_tokens);
         engine->waiting_by_length[request->length]++;
     }
     request_queue_push(&engine->arrivals, request);

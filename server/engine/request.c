@@ -44,17 +44,18 @@ bool request_wants_tokens(const struct engine_request *request)
     return request->call->logprobs || request->call->return_token_ids;
 }
 
-static size_t mailbox_bytes(const struct engine_request *request)
+enum status request_make_room(struct engine_request *request, struct error *error)
 {
     const struct api_call *call = request->call;
     bool tokens = request_wants_tokens(request);
-    uint32_t tokens_max = request->engine->context;
-    if (call->has_max_tokens && call->max_tokens < tokens_max)
-        tokens_max = call->max_tokens;
-    if (!api_kind_generates(call->kind))
-        tokens_max = 0; /* the answer's size is known when it is there */
-    size_t bytes = mailbox_bytes_for(request->choices, tokens_max, tokens, call->logprobs ? call->top_logprobs : 0);
-    return size_min(size_max(bytes, MAILBOX_BYTES_MIN), tokens ? MAILBOX_BYTES_MAX_TOKENS : MAILBOX_BYTES_MAX);
+    size_t most = tokens ? MAILBOX_BYTES_MAX_TOKENS : MAILBOX_BYTES_MAX, bytes = MAILBOX_BYTES_MIN;
+    for (uint32_t i = 0; i < request->prompt_count && bytes < most; i++)
+        bytes += mailbox_bytes_for(request->choices_each, request->prompts[i].tokens_max, tokens,
+                                   call->logprobs ? call->top_logprobs : 0);
+    bytes = size_min(bytes, most);
+    for (uint32_t i = 0; call->return_token_ids && i < request->prompt_count; i++)
+        bytes += mailbox_bytes_of(request->prompts[i].count, 0, 0);
+    return mailbox_resize(&request->mailbox, bytes, request->choices, error);
 }
 
 static void free_parts(struct engine_request *request)
@@ -124,8 +125,10 @@ enum status request_parse(struct engine_request *request, struct error *error)
             return status;
         note_ignored(request);
     }
-    request->choices = request->call->choices > 0 ? request->call->choices : 1;
-    return mailbox_resize(&request->mailbox, mailbox_bytes(request), request->choices, error);
+    request->prompt_count = api_call_prompts(request->call);
+    request->choices = api_call_choices(request->call);
+    request->choices_each = request->choices / request->prompt_count;
+    return STATUS_OK;
 }
 
 void request_let_go(struct engine_request *request)
@@ -135,6 +138,7 @@ void request_let_go(struct engine_request *request)
     for (uint32_t i = 0; request->sequences != NULL && i < request->choices; i++)
         sequence_close(&request->sequences[i]);
     free(request->sequences);
+    free(request->prompts);
     free(request->end_ids);
     mailbox_close(&request->mailbox);
     pthread_mutex_destroy(&request->wake_lock);

@@ -15,6 +15,15 @@
 /* Who wants it to end early; the first one counts. */
 enum request_cancel { REQUEST_GOES_ON, REQUEST_CANCELLED, REQUEST_DISCONNECTED, REQUEST_STALLED, REQUEST_STOPPED };
 
+/* One prompt of a request. Its choices stand one after the other in request->sequences. */
+struct request_prompt {
+    uint32_t count;      /* tokens */
+    uint32_t tokens_max; /* drawn for each choice at most */
+    bool started;        /* the engine thread's, as are the next two */
+    uint32_t cached;     /* tokens found when it started */
+    uint32_t written;    /* tokens computed and kept */
+};
+
 struct engine_request {
     struct engine *engine;
     struct api_call *call;        /* NULL: to be parsed; the prepare thread's until it posts an event */
@@ -42,11 +51,14 @@ struct engine_request {
     /* Taken by the prepare thread, constant afterwards. */
     int32_t *end_ids; /* (end_count) */
     uint32_t end_count;
-    uint32_t choices;
-    struct sequence *sequences; /* (choices) */
+    struct block_key root;          /* of all its KV */
+    struct request_prompt *prompts; /* (prompt_count) */
     uint32_t prompt_count;
-    uint32_t tokens_max;
-    bool has_seed; /* given or drawn */
+    struct sequence *sequences; /* (choices) */
+    uint32_t choices;           /* of all prompts ... */
+    uint32_t choices_each;      /* ... and of each */
+    size_t bytes;               /* that the sequences take, about */
+    bool has_seed;              /* given or drawn */
     uint64_t seed;
 
     /* The engine thread's; before the request arrives there, the prepare thread's. */
@@ -73,8 +85,10 @@ struct engine_request *request_queue_pop(struct request_queue *queue); /* NULL: 
 /* Takes the submission's call and body, also on failure. The reader's and the engine's hold on it begin here. */
 enum status request_open(struct engine *engine, const struct engine_submission *submission, struct engine_request **out,
                          struct error *error);
-/* Makes the call of the body, if that is what was submitted, and room for its events. Before anything is posted. */
+/* Makes the call of the body, if that is what was submitted. */
 enum status request_parse(struct engine_request *request, struct error *error);
+/* For the events of a request whose prompts are known. Before anything is posted. */
+enum status request_make_room(struct engine_request *request, struct error *error);
 void request_let_go(struct engine_request *request);
 
 bool request_cancelled(struct engine_request *request);

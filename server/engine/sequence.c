@@ -7,9 +7,44 @@
 #include "kernels/base/check.h"
 #include "kernels/base/size.h"
 
+/* Of a choice's text on its way out. */
+#define DELIVER_BYTES ((size_t)2 << 10)
+
+static struct sampler_params params_of(const struct sequence_args *args)
+{
+    const struct api_sampling *sampling = &args->call->sampling;
+    return (struct sampler_params){
+        .temperature = sampling->temperature,
+        .top_k = sampling->top_k,
+        .top_p = sampling->top_p,
+        .min_p = sampling->min_p,
+        .repetition_penalty = sampling->repetition_penalty,
+        .presence_penalty = sampling->presence_penalty,
+        .frequency_penalty = sampling->frequency_penalty,
+        .bias_count = sampling->bias_count,
+        .end_ids = args->end_ids,
+        .end_count = args->end_count,
+        .min_tokens = args->call->min_tokens,
+        .seed = args->seed,
+        .choice = args->draw,
+        .logprobs = args->call->logprobs ? args->call->top_logprobs + 1 : 0,
+    };
+}
+
+size_t sequence_bytes(const struct sequence_args *args)
+{
+    struct sampler_params params = params_of(args);
+    size_t bytes =
+        sizeof(struct sequence) + DELIVER_BYTES + (args->prompt_count + (size_t)args->tokens_max) * sizeof(int32_t);
+    for (uint32_t i = 0; i < args->call->stop_count; i++)
+        bytes += args->call->stop[i].size * sizeof(size_t);
+    return bytes + (args->tokens_max > 0 ? sampler_bytes(&params, args->prompt_count, args->tokens_max) : 0);
+}
+
 static enum status open_sampler(const struct sequence_args *args, struct sequence *sequence, struct error *error)
 {
     const struct api_sampling *sampling = &args->call->sampling;
+    struct sampler_params params = params_of(args);
     struct sample_bias *bias = NULL;
     if (sampling->bias_count > 0) {
         bias = calloc(sampling->bias_count, sizeof(*bias));
@@ -18,23 +53,7 @@ static enum status open_sampler(const struct sequence_args *args, struct sequenc
         for (uint32_t i = 0; i < sampling->bias_count; i++)
             bias[i] = (struct sample_bias){.id = sampling->bias[i].id, .value = sampling->bias[i].value};
     }
-    struct sampler_params params = {
-        .temperature = sampling->temperature,
-        .top_k = sampling->top_k,
-        .top_p = sampling->top_p,
-        .min_p = sampling->min_p,
-        .repetition_penalty = sampling->repetition_penalty,
-        .presence_penalty = sampling->presence_penalty,
-        .frequency_penalty = sampling->frequency_penalty,
-        .bias = bias,
-        .bias_count = sampling->bias_count,
-        .end_ids = args->end_ids,
-        .end_count = args->end_count,
-        .min_tokens = args->call->min_tokens,
-        .seed = args->seed,
-        .choice = args->choice,
-        .logprobs = args->call->logprobs ? args->call->top_logprobs + 1 : 0,
-    };
+    params.bias = bias;
     enum status status =
         sampler_open(&params, args->prompt, args->prompt_count, args->tokens_max, &sequence->sampler, error);
     free(bias);
@@ -63,6 +82,7 @@ enum status sequence_open(const struct sequence_args *args, struct sequence *out
 {
     *out = (struct sequence){
         .request = args->request,
+        .prompt = args->of,
         .choice = args->choice,
         .capacity = args->prompt_count + args->tokens_max,
         .count = args->prompt_count,

@@ -3,7 +3,7 @@
  *
  *     IDLE -> WAITING -> RUNNING -> ENDED       RUNNING -> WAITING when preempted
  *
- * The first choice computes the prompt; the others are IDLE until the first token was drawn for all of them. */
+ * The first choice of a prompt computes it; the others are IDLE until the first token was drawn for all of them. */
 #ifndef SERVER_ENGINE_SEQUENCE_H
 #define SERVER_ENGINE_SEQUENCE_H
 
@@ -15,12 +15,14 @@
 #include "server/engine/deliver.h"
 
 struct engine_request;
+struct request_prompt;
 
 enum sequence_state { SEQUENCE_IDLE, SEQUENCE_WAITING, SEQUENCE_RUNNING, SEQUENCE_ENDED };
 
 struct sequence {
     struct engine_request *request;
-    uint32_t choice;
+    struct request_prompt *prompt; /* of the request: the one it continues */
+    uint32_t choice;               /* among all of the request */
     enum sequence_state state;
     struct sequence *older; /* in the loop's list: by arrival of the request, then by choice */
     struct sequence *younger;
@@ -48,6 +50,7 @@ struct sequence {
 
 struct sequence_args {
     struct engine_request *request;
+    struct request_prompt *of;
     const struct tokenizer *tokenizer;
     const struct api_call *call;
     const int32_t *prompt; /* (prompt_count), copied */
@@ -56,9 +59,12 @@ struct sequence_args {
     const int32_t *end_ids; /* (end_count), borrowed from the request */
     uint32_t end_count;
     uint64_t seed;
-    uint32_t choice;
+    uint32_t choice; /* among all of the request ... */
+    uint32_t draw;   /* ... and of its prompt, which is what its draws depend on */
 };
 
+/* What sequence_open takes, in bytes, about. */
+size_t sequence_bytes(const struct sequence_args *args);
 enum status sequence_open(const struct sequence_args *args, struct sequence *out, struct error *error);
 void sequence_close(struct sequence *sequence); /* without a lease */
 

@@ -18,7 +18,7 @@
 
 static struct scheduler_sequence view_of(const struct loop *loop, const struct sequence *sequence)
 {
-    struct scheduler_sequence view = {.slots = step_batch_forks(sequence) ? sequence->request->choices : 1};
+    struct scheduler_sequence view = {.slots = step_batch_forks(sequence) ? sequence->request->choices_each : 1};
     if (sequence->state == SEQUENCE_WAITING) {
         view.phase = SCHEDULER_WAITING;
         view.rows_left = sequence->rows_left;
@@ -85,14 +85,19 @@ static void observe(struct loop *loop, enum stats_histogram which, uint64_t from
 static void post_started(struct loop *loop, struct sequence *sequence)
 {
     struct engine_request *request = sequence->request;
+    struct request_prompt *prompt = sequence->prompt;
+    if (prompt->started)
+        return;
+    prompt->started = true;
+    prompt->cached = sequence->hit;
+    request->usage.cached_tokens += sequence->hit;
+    loop->status.cached_tokens += sequence->hit;
+    if (loop->status.prefix_cache)
+        loop->status.queried_tokens += prompt->count;
     if (request->started)
         return;
     request->started = true;
     request->started_ns = clock_ns();
-    request->usage.cached_tokens = sequence->hit;
-    loop->status.cached_tokens += sequence->hit;
-    if (loop->status.prefix_cache)
-        loop->status.queried_tokens += request->prompt_count;
     observe(loop, STATS_QUEUE_SECONDS, request->submitted_ns, request->started_ns);
     loop_publish(loop); /* running before it waits no more: at no time does it look gone */
     engine_waits_no_more(loop->engine, request);
@@ -212,10 +217,13 @@ static void count_rows(struct loop *loop, struct sequence *sequence, uint32_t ro
     loop->status.computed_tokens += prefilled;
     sequence->request->computed += prefilled;
     if (loop->engine->args.prefix_cache && from < sequence->prompt_count) {
-        struct api_usage *usage = &sequence->request->usage;
+        struct request_prompt *prompt = sequence->prompt;
         uint32_t end = to < sequence->prompt_count ? to : sequence->prompt_count;
-        uint32_t kept = end > usage->cached_tokens ? end - usage->cached_tokens : 0;
-        usage->written_tokens = kept > usage->written_tokens ? kept : usage->written_tokens;
+        uint32_t kept = end > prompt->cached ? end - prompt->cached : 0;
+        if (kept > prompt->written) {
+            sequence->request->usage.written_tokens += kept - prompt->written;
+            prompt->written = kept;
+        }
     }
 }
 
@@ -307,24 +315,24 @@ static void accept(struct loop *loop, struct sequence *sequence, const struct sa
 /* The first token of every choice is drawn from one row; the others then begin on what the first one has computed. */
 static void fork_choices(struct loop *loop, struct sequence *first, const struct sample_result *results)
 {
-    struct engine_request *request = first->request;
-    for (uint32_t i = request->choices - 1; i > 0; i--)
-        loop_insert(loop, &request->sequences[i], first);
-    for (uint32_t i = 0; i < request->choices; i++) {
-        if (request->sequences[i].state != SEQUENCE_ENDED)
-            accept(loop, &request->sequences[i], &results[i]);
+    uint32_t choices = first->request->choices_each;
+    for (uint32_t i = choices - 1; i > 0; i--)
+        loop_insert(loop, &first[i], first);
+    for (uint32_t i = 0; i < choices; i++) {
+        if (first[i].state != SEQUENCE_ENDED)
+            accept(loop, &first[i], &results[i]);
     }
-    for (uint32_t i = 1; i < request->choices; i++) {
-        if (request->sequences[i].state == SEQUENCE_WAITING)
-            place_look(loop, &request->sequences[i]);
+    for (uint32_t i = 1; i < choices; i++) {
+        if (first[i].state == SEQUENCE_WAITING)
+            place_look(loop, &first[i]);
     }
 }
 
-static void finish_prefill_only(struct loop *loop, struct sequence *sequence)
+static void finish_prefill_only(struct loop *loop, struct sequence *first)
 {
-    struct engine_request *request = sequence->request;
-    for (uint32_t i = 0; i < request->choices; i++)
-        post_stop(loop, &request->sequences[i], API_STOP_LENGTH);
+    uint32_t choices = first->request->choices_each;
+    for (uint32_t i = 0; i < choices; i++)
+        post_stop(loop, &first[i], API_STOP_LENGTH);
 }
 
 static void take_result(struct loop *loop, const struct step_entry *entry, const struct sample_result *results)

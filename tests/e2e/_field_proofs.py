@@ -136,6 +136,7 @@ def prompt_decides(bed, path):
     ids = bed.server.ok("/tokenize", {"prompt": "The sea is"})["tokens"]
     assert bed.text(path) != bed.text(path, prompt="Two and two are")
     assert bed.text(path) == bed.text(path, prompt=ids)
+    assert texts(bed.ask(path, prompt=["The sea is"] * 2)) == [bed.text(path)] * 2
 
 
 @proof("stream")
@@ -264,6 +265,16 @@ def token_ids_come(bed, path):
     body = bed.ask(path, return_token_ids=True)
     assert len(body["choices"][0]["token_ids"]) == body["usage"]["completion_tokens"], body
     assert "token_ids" not in bed.ask(path)["choices"][0]
+
+
+@proof("cache_salt")
+def salts_keep_caches_apart(bed, path):
+    def cached(**more):
+        return bed.ask(path, **more)["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+    assert cached(cache_salt=f"{path} 1") == 0
+    assert cached(cache_salt=f"{path} 1") > 0
+    assert cached(cache_salt=f"{path} 2") == 0
 
 
 @proof("service_tier")

@@ -408,12 +408,12 @@ START_TEST(prompt_ids_come_once_when_asked)
         {COMPLETIONS, "{\"return_token_ids\":true,\"prompt\":\"a\"}"},
         {COMPLETIONS, "{\"stream\":true,\"return_token_ids\":true,\"prompt\":\"a\"}"},
     };
-    struct api_event events[SIMPLE];
-    memcpy(events, simple, sizeof(events));
-    events[0].tokens = tokens;
-    events[0].token_count = 2;
+    struct api_event events[SIMPLE + 1];
+    events[0] = simple[0];
+    events[1] = (struct api_event){.type = API_EVENT_PROMPT, .tokens = tokens, .token_count = 2};
+    memcpy(events + 2, simple + 1, sizeof(simple) - sizeof(*simple));
     for (size_t i = 0; i < 4; i++) {
-        struct buffer out = render(bodies[i][0], bodies[i][1], events, SIMPLE);
+        struct buffer out = render(bodies[i][0], bodies[i][1], events, SIMPLE + 1);
         const char *first = strstr(out.data, "\"prompt_token_ids\":[1,2]");
         ck_assert_ptr_nonnull(first);
         ck_assert_ptr_null(strstr(first + 10, "prompt_token_ids"));

@@ -152,14 +152,20 @@ void bed_prompt(uint64_t which, int32_t *ids, uint32_t count)
         ids[i] = FIRST_ID + (int32_t)(i == 0 ? which % kinds : test_random_below(&random, kinds));
 }
 
-struct api_call *bed_call(const int32_t *ids, uint32_t count, uint32_t max_tokens)
+void bed_set_prompt(struct api_call *call, struct api_prompt *prompt, const int32_t *ids, uint32_t count)
 {
-    struct api_call *call = api_call_blank(API_COMPLETION);
     int32_t *copy = arena_array(&call->arena, count + 1, sizeof(*copy));
     if (count > 0)
         memcpy(copy, ids, count * sizeof(*copy));
-    call->prompt_ids = copy;
-    call->prompt_id_count = count;
+    prompt->ids = copy;
+    prompt->id_count = count;
+}
+
+struct api_call *bed_call(const int32_t *ids, uint32_t count, uint32_t max_tokens)
+{
+    struct api_call *call = api_call_blank(API_COMPLETION);
+    struct api_prompt *prompt = api_call_add_prompts(call, 1);
+    bed_set_prompt(call, prompt, ids, count);
     call->has_max_tokens = true;
     call->max_tokens = max_tokens;
     call->sampling.temperature = 0;
@@ -224,6 +230,7 @@ static void take_tokens(struct bed_choice *choice, const struct api_event *event
 
 static void take_prompt(struct bed_reply *reply, const struct api_event *event)
 {
+    free(reply->prompt);
     reply->prompt = calloc((size_t)event->token_count + 1, sizeof(*reply->prompt));
     reply->prompt_count = event->token_count;
     for (uint32_t i = 0; i < event->token_count; i++)
@@ -239,6 +246,9 @@ static void take_event(struct bed_reply *reply, const struct api_event *event)
     case API_EVENT_ACCEPTED:
         ck_assert(!reply->accepted && event->usage.prompt_tokens > 0);
         reply->accepted = true;
+        break;
+    case API_EVENT_PROMPT:
+        ck_assert(reply->accepted && !reply->started);
         take_prompt(reply, event);
         break;
     case API_EVENT_STARTED:

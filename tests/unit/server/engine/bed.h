@@ -58,7 +58,7 @@ struct bed_reply {
     uint32_t wakes;
     uint32_t events;
     bool accepted;
-    int32_t *prompt; /* (prompt_count), of ACCEPTED; owned */
+    int32_t *prompt; /* (prompt_count), of the last PROMPT; owned */
     uint32_t prompt_count;
     bool started;
     bool ended;
@@ -74,6 +74,9 @@ void bed_prompt(uint64_t which, int32_t *ids, uint32_t count);
 
 /* A completion call for these ids (copied): greedy, log-probabilities on, end tokens ignored. */
 struct api_call *bed_call(const int32_t *ids, uint32_t count, uint32_t max_tokens);
+
+/* Gives a call's prompt its ids, copied. */
+void bed_set_prompt(struct api_call *call, struct api_prompt *prompt, const int32_t *ids, uint32_t count);
 
 /* Choices that are drawn, by a seed. */
 struct api_call *bed_choices_call(const int32_t *ids, uint32_t count, uint32_t choices);

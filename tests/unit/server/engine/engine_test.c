@@ -483,8 +483,9 @@ START_TEST(tokenize_and_detokenize_are_answered)
     static const char words[] = "Hello, w\xc3\xb6rld! <|im_end|>";
     bed_open(&bed, &(struct bed_args){0});
     struct api_call *call = api_call_blank(API_TOKENIZE);
-    call->prompt = words;
-    call->prompt_size = strlen(words);
+    struct api_prompt *prompt = api_call_add_prompts(call, 1);
+    prompt->text = words;
+    prompt->size = strlen(words);
     struct bed_reply *tokens = bed_run(&bed, call);
     const struct bed_choice *ids = &tokens->choices[0];
     ck_assert_uint_gt(ids->count, 5);
@@ -493,8 +494,7 @@ START_TEST(tokenize_and_detokenize_are_answered)
         ck_assert_int_ge(ids->ids[i], 17); /* no control token came of text */
 
     call = api_call_blank(API_DETOKENIZE);
-    call->prompt_ids = ids->ids;
-    call->prompt_id_count = ids->count;
+    bed_set_prompt(call, api_call_add_prompts(call, 1), ids->ids, ids->count);
     struct bed_reply *text = bed_run(&bed, call);
     ck_assert_uint_eq(text->choices[0].text.size, strlen(words));
     ck_assert(memcmp(text->choices[0].text.data, words, strlen(words)) == 0);
