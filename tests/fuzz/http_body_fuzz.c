@@ -114,20 +114,27 @@ static void answer(struct play *play)
     feed(play, &(struct api_event){.type = API_EVENT_END, .usage = event.usage});
 }
 
+static void check_prompt(const struct api_prompt *prompt)
+{
+    for (uint32_t i = 0; i < prompt->id_count; i++)
+        CHECK(prompt->ids[i] >= 0 && (uint32_t)prompt->ids[i] < fuzz_facts.vocabulary);
+    CHECK((prompt->text == NULL) != (prompt->ids == NULL));
+    if (prompt->text != NULL)
+        CHECK(utf8_invalid_at(prompt->text, prompt->size) == prompt->size);
+}
+
 static void check_call(const struct api_call *call)
 {
     CHECK(call->choices >= 1 && call->choices <= fuzz_facts.choices_max);
     CHECK(call->top_logprobs <= API_TOP_LOGPROBS_MAX && call->stop_count <= API_STOP_STRINGS_MAX);
     CHECK(call->sampling.temperature >= 0 && call->sampling.top_p > 0 && call->sampling.top_p <= 1);
     CHECK(call->sampling.min_p >= 0 && call->sampling.min_p <= 1);
-    for (uint32_t i = 0; i < call->prompt_id_count; i++)
-        CHECK(call->prompt_ids[i] >= 0 && (uint32_t)call->prompt_ids[i] < fuzz_facts.vocabulary);
+    for (uint32_t i = 0; i < call->prompt_count; i++)
+        check_prompt(&call->prompts[i]);
     for (uint32_t i = 0; i < call->stop_id_count; i++)
         CHECK(call->stop_ids[i] >= 0 && (uint32_t)call->stop_ids[i] < fuzz_facts.vocabulary);
     for (uint32_t i = 0; i < call->stop_count; i++)
         CHECK(call->stop[i].size > 0);
-    if (call->prompt != NULL)
-        CHECK(utf8_invalid_at(call->prompt, call->prompt_size) == call->prompt_size);
     CHECK(!call->is_chat || call->chat.messages->count > 0);
 }
 
