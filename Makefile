@@ -46,7 +46,7 @@ endif
 ifneq ($(FUZZER),)
 CC := clang-14
 endif
-PACKAGES := libmicrohttpd libcjson libxxhash libpcre2-8 libutf8proc yaml-0.1 libedit
+PACKAGES := libmicrohttpd libcjson libxxhash libpcre2-8 libutf8proc yaml-0.1 libedit gnutls
 PACKAGE_CFLAGS := $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 LIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lpthread -lm
 TEST_LIBS := $(shell pkg-config --libs check 2>/dev/null)

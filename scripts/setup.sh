@@ -7,9 +7,9 @@ set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 
 build_packages="gcc libc6-dev make pkgconf libmicrohttpd-dev libcjson-dev libxxhash-dev libpcre2-dev libutf8proc-dev
-    libyaml-dev libedit-dev"
+    libyaml-dev libedit-dev libgnutls28-dev"
 model_packages="python3-minimal python3-pip ca-certificates"
-test_packages="check binutils clang-format-14"
+test_packages="check binutils clang-format-14 openssl"
 
 purpose=${1:-}
 model=${2:-smollm2}

@@ -34,8 +34,12 @@ struct options {
 
     /* the listener */
     char *host;
-    int64_t port;      /* 0: any free one */
-    char *cors_origin; /* "": nobody */
+    int64_t port;       /* 0: any free one */
+    char *api_key;      /* "": none; "@FILE": its first line */
+    char *api_keys;     /* a file; "": none */
+    char *admin_key;    /* as api_key */
+    char *cors_origin;  /* comma-separated; "": nobody */
+    char *allowed_host; /* the same */
     int64_t max_connections;
     int64_t max_body;        /* bytes */
     int64_t max_body_memory; /* bytes */

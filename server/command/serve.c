@@ -22,6 +22,7 @@ struct service {
     struct net_listener listener; /* host NULL: not open, or net's */
     struct runtime runtime;
     struct engine *engine;
+    struct auth *auth;
     struct net *net;
     struct api_facts facts;
     char fingerprint[24];
@@ -101,14 +102,34 @@ static enum status open_net(const struct options *options, struct service *servi
         .listener = service->listener,
         .engine = service->engine,
         .facts = &service->facts,
+        .auth = service->auth,
         .watchdog_ms = (uint32_t)options->watchdog * 1000,
         .body_max = (size_t)options->max_body,
         .body_memory_max = (size_t)options->max_body_memory,
         .connections_max = (uint32_t)options->max_connections,
-        .cors_origin = options->cors_origin[0] != '\0' ? options->cors_origin : NULL,
     };
     service->listener.host = NULL; /* net's from now on */
     return net_open(&args, &service->net, error);
+}
+
+static enum status open_auth(const struct options *options, struct service *service, struct error *error)
+{
+    struct auth_args args = {
+        .api_key = options->api_key,
+        .api_keys = options->api_keys,
+        .admin_key = options->admin_key,
+        .cors_origins = options->cors_origin,
+        .allowed_hosts = options->allowed_host,
+        .host = options->host,
+        .loopback = service->listener.loopback,
+    };
+    enum status status = auth_open(&args, &service->auth, error);
+    if (status == STATUS_OK && auth_is_open(service->auth))
+        log_line(LOG_WARN,
+                 "%s is reached from other machines and no API key is asked for, so anybody there may use this server; "
+                 "--api-key or --api-keys asks for one, --host 127.0.0.1 keeps it to this machine",
+                 options->host);
+    return status;
 }
 
 /* What opens quickly and may be refused comes first: nobody waits for a model to be told of a taken port. */
@@ -119,6 +140,8 @@ static enum status open_service(const struct options *options, struct service *s
     enum status status = runtime_open_text(options, &service->runtime, error);
     if (status == STATUS_OK)
         status = net_listener_open(options->host, (uint16_t)options->port, &service->listener, error);
+    if (status == STATUS_OK)
+        status = open_auth(options, service, error);
     if (status == STATUS_OK)
         status = runtime_open_model(options, &limits, &service->runtime, error);
     if (status == STATUS_OK)
@@ -136,6 +159,7 @@ static void close_service(struct service *service)
         net_close(service->net);
     else if (service->listener.host != NULL)
         net_listener_close(&service->listener);
+    auth_close(service->auth);
     if (service->engine != NULL)
         engine_close(service->engine);
     runtime_close(&service->runtime);
@@ -229,7 +253,10 @@ static void announce(const struct options *options, const struct service *servic
            options->threads > 0 ? (uint32_t)options->threads : thread_processors(), model_context(runtime->model),
            (long long)options->max_sequences, options->no_prefix_cache ? "off" : "on");
     bool everywhere = strcmp(options->host, "0.0.0.0") == 0 || strcmp(options->host, "::") == 0;
-    printf("listening  ");
+    struct buffer access = {0};
+    auth_describe(service->auth, &access);
+    printf("access     %s\nlistening  ", access.failed ? "" : access.data);
+    buffer_free(&access);
     print_url(options->host, net_port(service->net));
     printf("\n\nTry:\n  curl ");
     print_url(everywhere ? "127.0.0.1" : options->host, net_port(service->net));

@@ -81,6 +81,7 @@ static enum status submit(struct exchange *exchange, struct error *error)
         .body = exchange->body,
         .facts = exchange->net->args.facts,
         .request_id = exchange->id,
+        .space = exchange->grant.space,
         .wake = exchange_wake,
         .wake_context = exchange,
     };
@@ -200,6 +201,8 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **state,
     exchange_release(exchange);
     if (exchange->timed_out)
         body_log_timeout(exchange);
+    if (net->args.auth != NULL)
+        auth_end(net->args.auth, &exchange->grant);
     log_event(LOG_DEBUG, "http",
               (struct log_field[]){log_text("id", exchange->id), log_text("client_id", exchange->client_id),
                                    log_text("method", exchange->method),

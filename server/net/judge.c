@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "server/net/net_private.h"
+#include "server/net/page.h"
 
 #define SPACE " \t"
 
@@ -77,10 +78,40 @@ static bool needs_admission(const struct exchange *exchange)
     return exchange->endpoint != NULL && (exchange->endpoint->parse != NULL || exchange->endpoint->answer != NULL);
 }
 
+/* ---- who asks ---- */
+
+static enum auth_need need_of(const struct exchange *exchange)
+{
+    const struct api_endpoint *endpoint = exchange->endpoint;
+    if (strcmp(exchange->method, "OPTIONS") == 0)
+        return AUTH_NONE;
+    bool is_page = endpoint != NULL && endpoint->parse == NULL && endpoint->answer == NULL;
+    return is_page ? page_find(endpoint->path)->need : AUTH_KEY;
+}
+
+/* Who may not ask is told so, and not whether there is such a path. */
+static void judge_client(struct exchange *exchange)
+{
+    struct auth *auth = exchange->net->args.auth;
+    struct auth_request request = {
+        .host = judge_header(exchange, "Host"),
+        .origin = judge_header(exchange, "Origin"),
+        .authorization = judge_header(exchange, "Authorization"),
+        .api_key = judge_header(exchange, "x-api-key"),
+        .need = need_of(exchange),
+    };
+    struct error error;
+    if (auth == NULL || auth_judge(auth, &request, exchange->began_ns, &exchange->grant, &error) == STATUS_OK)
+        return;
+    exchange->refused = true;
+    exchange->error = error;
+}
+
 void judge_target(struct exchange *exchange, const char *url)
 {
     const char *length = judge_header(exchange, "Content-Length");
     find_endpoint(exchange, url);
+    judge_client(exchange);
     if (exchange->refused)
         return;
     if (needs_admission(exchange) && !drain_admit(exchange)) {

@@ -26,15 +26,19 @@ static int bind_one(const struct addrinfo *address)
     return -1;
 }
 
-static uint16_t bound_port(int fd)
+/* Port 0 has become a number, and a name an address. */
+static void fill_bound(struct net_listener *listener)
 {
     struct sockaddr_storage address = {0};
+    const struct sockaddr_in *four = (const struct sockaddr_in *)&address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)&address;
     socklen_t size = sizeof(address);
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
-        return 0;
-    if (address.ss_family == AF_INET6)
-        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    if (getsockname(listener->fd, (struct sockaddr *)&address, &size) != 0)
+        return;
+    listener->port = ntohs(address.ss_family == AF_INET6 ? six->sin6_port : four->sin_port);
+    listener->loopback = address.ss_family == AF_INET6
+                             ? IN6_IS_ADDR_LOOPBACK(&six->sin6_addr)
+                             : ntohl(four->sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
 }
 
 /* What to do about the system's answer. */
@@ -70,7 +74,8 @@ enum status net_listener_open(const char *host, uint16_t port, struct net_listen
     freeaddrinfo(addresses);
     if (fd < 0)
         return fail(error, host, port, reason);
-    *out = (struct net_listener){.fd = fd, .host = host, .port = bound_port(fd)};
+    *out = (struct net_listener){.fd = fd, .host = host};
+    fill_bound(out);
     return STATUS_OK;
 }
 

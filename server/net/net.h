@@ -11,12 +11,14 @@
 #ifndef SERVER_NET_NET_H
 #define SERVER_NET_NET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "api/api.h"
 #include "kernels/base/status.h"
 #include "server/engine/engine.h"
+#include "server/net/auth.h"
 
 struct net;
 
@@ -25,6 +27,7 @@ struct net_listener {
     int fd;
     const char *host; /* as given; borrowed */
     uint16_t port;
+    bool loopback; /* only this machine reaches it */
 };
 
 /* `host`: an address or a name; port 0: a free one. STATUS_INVALID: no such host; STATUS_IO: taken or not
@@ -36,7 +39,7 @@ struct net_args {
     struct net_listener listener; /* taken over, also on failure */
     struct engine *engine;
     const struct api_facts *facts; /* borrowed while open */
-    const char *cors_origin;       /* whom browsers let read replies: an origin, "*", or NULL for nobody; borrowed */
+    struct auth *auth;             /* who may ask; NULL: anybody. Borrowed while open */
 
     /* 0: the default. */
     size_t body_max;            /* bytes of one; 64 MiB */

@@ -101,6 +101,7 @@ struct exchange {
     bool refused;      /* with `error`, once the body is drained */
     bool must_close;   /* the connection cannot be used again */
     struct error error;
+    struct auth_grant grant;
 
     struct buffer body;  /* the engine's from submit on */
     size_t body_counted; /* bytes of it in net->body_bytes, until the exchange ends */

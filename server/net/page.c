@@ -8,9 +8,9 @@
 #include "server/net/net_private.h"
 
 static const struct page pages[] = {
-    {"/health", "application/json", health_write},
-    {"/ping", "application/json", health_write},
-    {"/metrics", EXPOSITION_TYPE, metrics_write},
+    {"/health", "application/json", AUTH_NONE, health_write},
+    {"/ping", "application/json", AUTH_NONE, health_write},
+    {"/metrics", EXPOSITION_TYPE, AUTH_ADMIN, metrics_write},
 };
 
 const struct page *page_find(const char *path)

@@ -5,12 +5,14 @@
 
 #include "kernels/base/buffer.h"
 #include "kernels/base/status.h"
+#include "server/net/auth.h"
 
 struct net;
 
 struct page {
     const char *path; /* as in the table of endpoints */
     const char *content_type;
+    enum auth_need need;
     enum status (*write)(struct net *net, struct buffer *out, struct error *error);
 };
 

@@ -7,6 +7,7 @@
 #include "kernels/base/log.h"
 #include "server/net/net_private.h"
 
+#define PREFLIGHT_METHODS "GET, POST, OPTIONS, DELETE, HEAD"
 #define EXPOSED "x-request-id, request-id, retry-after"
 #define READ_BYTES_PER_MS 64 /* that the reader of a long reply has to keep up with */
 
@@ -16,12 +17,17 @@ static bool add(struct MHD_Response *response, const char *name, const char *val
     return MHD_add_response_header(response, name, value) == MHD_YES;
 }
 
+static bool is_listed(const struct exchange *exchange, const char *origin)
+{
+    const struct auth *auth = exchange->net->args.auth;
+    return auth != NULL && auth_is_cors_origin(auth, origin);
+}
+
 /* A browser shows a reply to its page only if that page's origin is allowed by name. */
 static void add_cors(const struct exchange *exchange, struct MHD_Response *response)
 {
-    const char *allowed = exchange->net->args.cors_origin;
-    const char *origin = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Origin");
-    if (allowed == NULL || origin == NULL || (strcmp(allowed, "*") != 0 && strcmp(allowed, origin) != 0))
+    const char *origin = judge_header(exchange, "Origin");
+    if (origin == NULL || !is_listed(exchange, origin))
         return;
     MHD_add_response_header(response, "Access-Control-Allow-Origin", origin);
     MHD_add_response_header(response, "Vary", "Origin");
@@ -93,8 +99,11 @@ static enum MHD_Result give_up(struct exchange *exchange, struct MHD_Response *r
 
 /* ---- replies ---- */
 
-static uint32_t retry_after_s(struct net *net)
+static uint32_t retry_after_s(const struct exchange *exchange)
 {
+    struct net *net = exchange->net;
+    if (exchange->grant.retry_after_s > 0)
+        return exchange->grant.retry_after_s;
     struct engine_status status = engine_status(net->args.engine);
     return pace_retry_after_s(&net->pace, status.waiting + 1, clock_ns());
 }
@@ -125,7 +134,8 @@ static enum MHD_Result respond_typed(struct exchange *exchange, uint32_t http_st
     bool allows = http_status == 405 && exchange->allow != NULL;
     bool complete = add(response, "Content-Type", content_type) &&
                     (!allows || add(response, "Allow", exchange->allow)) &&
-                    add_retry(response, http_status, retry_after_s(exchange->net));
+                    (http_status != 401 || add(response, "WWW-Authenticate", "Bearer")) &&
+                    add_retry(response, http_status, retry_after_s(exchange));
     enum MHD_Result result = respond_queue(exchange, http_status, response, complete);
     connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms + more_ms);
     return result;
@@ -172,13 +182,16 @@ void respond_past(const struct exchange *exchange, const struct error *error)
 enum MHD_Result respond_options(struct exchange *exchange)
 {
     static char nothing[] = "";
-    const char *headers = MHD_lookup_connection_value(exchange->mhd, MHD_HEADER_KIND, "Access-Control-Request-Headers");
+    const char *origin = judge_header(exchange, "Origin");
+    const char *headers = judge_header(exchange, "Access-Control-Request-Headers");
     struct MHD_Response *response = MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
-    bool complete = response != NULL && add(response, "Allow", exchange->allow) &&
-                    add(response, "Access-Control-Allow-Methods", exchange->allow) &&
-                    add(response, "Access-Control-Max-Age", "600");
+    bool complete = response != NULL && add(response, "Allow", exchange->allow);
+    bool shown = origin == NULL || is_listed(exchange, origin);
+    if (complete && shown)
+        complete = add(response, "Access-Control-Allow-Methods", PREFLIGHT_METHODS) &&
+                   add(response, "Access-Control-Max-Age", "600");
     /* Named one by one: "*" does not stand for Authorization. An empty list is none. */
-    if (complete && headers != NULL)
+    if (complete && shown && headers != NULL)
         MHD_add_response_header(response, "Access-Control-Allow-Headers", headers);
     return respond_queue(exchange, 204, response, complete);
 }

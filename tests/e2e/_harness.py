@@ -73,6 +73,7 @@ class Server:
             env={**os.environ, **(environment or {})},
         )
         Server.running.append(self)
+        self.banner = ""  # up to the address
         self.host, self.port = self._read_address()
         self._wait_for_health()
 
@@ -81,6 +82,7 @@ class Server:
         timer.start()
         try:
             for line in self.process.stdout:
+                self.banner += line.decode(errors="replace")
                 match = re.search(rb"listening\s+http://([^:\s]+):(\d+)", line)
                 if match:
                     drain = threading.Thread(target=self.process.stdout.read, daemon=True)
@@ -193,11 +195,12 @@ class Server:
 class RawRequest:
     """A POST over a plain socket, to be read in part or cut."""
 
-    def __init__(self, server, path, body):
+    def __init__(self, server, path, body, headers=None):
         data = json.dumps(body).encode()
         self.socket = socket.create_connection((server.host, server.port), timeout=REPLY_S)
-        head = f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
-        self.socket.sendall(head.encode() + data)
+        fixed = {"Host": server.host, "Content-Type": "application/json", "Content-Length": len(data)}
+        lines = [f"{name}: {value}\r\n" for name, value in {**fixed, **(headers or {})}.items()]
+        self.socket.sendall(f"POST {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + data)
         self.bytes = b""
 
     def read_until(self, text):

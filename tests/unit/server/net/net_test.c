@@ -268,12 +268,16 @@ END_TEST
 
 START_TEST(options_allow_what_the_path_takes)
 {
-    start_with((struct net_args){.cors_origin = "http://page"});
+    struct error error;
+    struct net_args args = {0};
+    ck_assert_int_eq(auth_open(&(struct auth_args){.cors_origins = "http://page"}, &args.auth, &error), STATUS_OK);
+    start_with(args);
     struct http_reply reply = ask("OPTIONS " CHAT " HTTP/1.1\r\nHost: a\r\nOrigin: http://page\r\n"
                                   "Access-Control-Request-Headers: authorization, x-a\r\n\r\n");
     ck_assert_uint_eq(reply.status, 204);
     ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Headers"), "authorization, x-a");
-    ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Methods"), "POST, OPTIONS");
+    ck_assert_str_eq(http_header(&reply, "Allow"), "POST, OPTIONS");
+    ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Methods"), "GET, POST, OPTIONS, DELETE, HEAD");
     ck_assert_str_eq(http_header(&reply, "Access-Control-Allow-Origin"), "http://page");
     http_reply_free(&reply);
     reply = ask("OPTIONS /v1/models HTTP/1.1\r\nHost: a\r\nOrigin: http://other\r\n\r\n");
@@ -282,6 +286,7 @@ START_TEST(options_allow_what_the_path_takes)
     http_reply_free(&reply);
     assert_error(ask("OPTIONS /nothing HTTP/1.1\r\nHost: a\r\n\r\n"), 404, "not_found");
     stop();
+    auth_close(args.auth);
 }
 END_TEST
 
