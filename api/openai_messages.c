@@ -265,19 +265,6 @@ static enum status parse_members(struct api_call *call, const cJSON *message, si
     return STATUS_OK;
 }
 
-/* Clients and templates spell an assistant's reasoning in three ways; each template finds its own. */
-static bool alias_reasoning(struct arena *arena, struct chat_value *message)
-{
-    static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
-    struct chat_value *value = NULL;
-    for (size_t i = 0; i < 3 && value == NULL; i++)
-        value = chat_object_get(message, names[i]);
-    for (size_t i = 0; i < 3 && value != NULL; i++)
-        if (chat_object_get(message, names[i]) == NULL && !json_chat_append(arena, message, names[i], value))
-            return false;
-    return true;
-}
-
 static enum status parse_message(struct api_call *call, const cJSON *message, size_t index, struct error *error)
 {
     struct arena *arena = &call->arena;
@@ -305,8 +292,7 @@ static enum status parse_message(struct api_call *call, const cJSON *message, si
     status = parse_members(call, message, index, out, error);
     if (status != STATUS_OK)
         return status;
-    bool is_assistant = strcmp(role->name, "assistant") == 0;
-    if ((is_assistant && !alias_reasoning(arena, out)) || !json_chat_append(arena, call->chat.messages, NULL, out))
+    if (!json_chat_append(arena, call->chat.messages, NULL, out))
         return field_no_memory(error);
     return STATUS_OK;
 }

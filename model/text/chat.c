@@ -67,6 +67,33 @@ struct chat_value *chat_text(struct arena *arena, const char *text, size_t size)
     return value->text == NULL ? NULL : value;
 }
 
+struct chat_value *chat_text_join(struct arena *arena, struct chat_value *const *texts, size_t count)
+{
+    struct chat_value *value = make(arena, CHAT_TEXT);
+    size_t size = 0, parts = 0;
+    for (size_t i = 0; i < count; i++) {
+        size += texts[i]->text_size;
+        parts += texts[i]->count == 0 ? 1 : texts[i]->count;
+    }
+    char *bytes = arena_take(arena, size + 1);
+    struct chat_value **items = arena_array(arena, parts, sizeof(struct chat_value *));
+    if (value == NULL || bytes == NULL || items == NULL)
+        return NULL;
+    value->text = bytes;
+    value->text_size = size;
+    value->items = items;
+    value->capacity = parts;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(bytes, texts[i]->text, texts[i]->text_size);
+        bytes += texts[i]->text_size;
+        for (size_t k = 0; k < texts[i]->count; k++)
+            items[value->count++] = texts[i]->items[k];
+        if (texts[i]->count == 0)
+            items[value->count++] = texts[i];
+    }
+    return value;
+}
+
 struct chat_value *chat_list(struct arena *arena)
 {
     return make(arena, CHAT_LIST);

@@ -25,8 +25,8 @@ struct chat_value {
     size_t text_size;
     int32_t message;           /* index of the message that this value came from; -1: none */
     const char *field;         /* "content", "tool_calls.0.function.name", ...: for spans; NULL: none */
-    size_t count;              /* CHAT_LIST, CHAT_OBJECT */
-    struct chat_value **items; /* (count) */
+    size_t count;              /* CHAT_LIST, CHAT_OBJECT; CHAT_TEXT: of the texts it was joined from, or 0 */
+    struct chat_value **items; /* (count); of a joined text each says where its part came from */
     struct chat_value **keys;  /* (count) CHAT_TEXT: CHAT_OBJECT only */
     size_t capacity;           /* of items and keys; the builder's */
 };
@@ -39,6 +39,8 @@ struct chat_value *chat_bool(struct arena *arena, bool value);
 struct chat_value *chat_integer(struct arena *arena, int64_t value);
 struct chat_value *chat_number(struct arena *arena, const char *text, size_t size); /* integer or float by its text */
 struct chat_value *chat_text(struct arena *arena, const char *text, size_t size);   /* copied */
+/* One text of several, in order; nothing of where they came from is lost. */
+struct chat_value *chat_text_join(struct arena *arena, struct chat_value *const *texts, size_t count);
 struct chat_value *chat_list(struct arena *arena);
 struct chat_value *chat_object(struct arena *arena);
 bool chat_list_add(struct arena *arena, struct chat_value *list, struct chat_value *item);
@@ -56,5 +58,10 @@ struct chat {
     bool continue_final_message; /* the last message is left open: its end is cut off the rendered text */
     int64_t now_unix_s;          /* what strftime_now reads */
 };
+
+/* The same messages for a template that insists on turns: neighbours with one role (user, assistant, system) and nothing
+ * but content become one message, an empty line between their texts. With `fold_system` a system message after the first
+ * turn becomes part of the user turn where it stands. Returns `messages` where nothing changes; NULL: no memory. */
+struct chat_value *chat_merge_turns(struct arena *arena, struct chat_value *messages, bool fold_system);
 
 #endif

@@ -253,8 +253,12 @@ static struct chat_value *prepare_messages(struct jinja_run *run, const struct c
 
 /* ---- a final message that goes on ---- */
 
-static struct chat_value *marked_text(struct arena *arena, const struct chat_value *text)
+static struct chat_value *marked_text(struct arena *arena, struct chat_value *text)
 {
+    if (text->count > 0) {
+        struct chat_value *end = chat_text(arena, continue_mark, sizeof(continue_mark) - 1);
+        return end == NULL ? NULL : chat_text_join(arena, (struct chat_value *[]){text, end}, 2);
+    }
     size_t mark = sizeof(continue_mark) - 1;
     char *bytes = arena_take(arena, text->text_size + mark + 1);
     struct chat_value *copy = arena_take(arena, sizeof(*copy));

@@ -4,7 +4,17 @@
 enum status prompt_render(const struct chat_template *chat_template, const struct chat *chat, struct arena *arena,
                           struct chat_prompt *out, struct error *error)
 {
-    return chat_template_render(chat_template, chat, NULL, arena, out, error);
+    struct error again;
+    enum status status = chat_template_render(chat_template, chat, NULL, arena, out, error);
+    for (int fold = 0; status == STATUS_INVALID && fold < 2; fold++) {
+        struct chat turns = *chat;
+        turns.messages = chat_merge_turns(arena, chat->messages, fold == 1);
+        if (turns.messages == NULL)
+            return error_no_memory(error, "the prompt's messages");
+        if (turns.messages != chat->messages)
+            status = chat_template_render(chat_template, &turns, NULL, arena, out, &again);
+    }
+    return status == STATUS_OK ? STATUS_OK : error->status;
 }
 
 enum status prompt_tokenize(const struct tokenizer *tokenizer, struct tokenizer_scratch *scratch,

@@ -64,10 +64,28 @@ static bool from_chat_list(struct jinja_run *run, const struct chat_value *chat,
     return true;
 }
 
+static struct jinja_origin chat_origin(const struct chat_value *chat)
+{
+    size_t offset = chat->message < 0 && chat->field == NULL ? JINJA_UNKNOWN : 0;
+    return (struct jinja_origin){
+        .field = chat->field, .offset = offset, .message = chat->message, .trusted = chat->trusted};
+}
+
+static struct jinja_string *from_chat_text(struct jinja_run *run, const struct chat_value *chat)
+{
+    if (chat->count == 0 || chat->text_size == 0)
+        return jinja_string_of(run, chat->text, chat->text_size, chat_origin(chat));
+    struct jinja_pieces *pieces = jinja_take(run, sizeof(*pieces));
+    for (size_t i = 0; pieces != NULL && i < chat->count; i++) {
+        const struct chat_value *part = chat->items[i];
+        if (!jinja_pieces_add(run, pieces, part->text, part->text_size, chat_origin(part)))
+            return NULL;
+    }
+    return pieces == NULL ? NULL : jinja_string_view(run, pieces);
+}
+
 bool jinja_from_chat(struct jinja_run *run, const struct chat_value *chat, struct jinja_value *out)
 {
-    struct jinja_origin origin = {
-        .field = chat->field, .offset = 0, .message = chat->message, .trusted = chat->trusted};
     switch (chat->kind) {
     case CHAT_NULL:
         *out = (struct jinja_value){.kind = JINJA_NONE, .tainted = true};
@@ -85,9 +103,7 @@ bool jinja_from_chat(struct jinja_run *run, const struct chat_value *chat, struc
         *out = (struct jinja_value){.kind = JINJA_FLOAT, .tainted = true, .number = chat->number};
         return true;
     case CHAT_TEXT:
-        if (chat->message < 0 && chat->field == NULL)
-            origin.offset = JINJA_UNKNOWN;
-        *out = jinja_from_string(jinja_string_of(run, chat->text, chat->text_size, origin));
+        *out = jinja_from_string(from_chat_text(run, chat));
         return out->string != NULL;
     case CHAT_LIST:
         return from_chat_list(run, chat, out);
