@@ -237,18 +237,18 @@ def the_process_and_the_build_are_told(server):
 
 @test
 def looking_disturbs_nobody(server):
-    body = {"prompt": "Once upon a time", "max_tokens": 60, "temperature": 0, "ignore_eos": True}
+    body = {"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0, "ignore_eos": True}
     alone = server.ok(COMPLETIONS, body)["choices"][0]["text"]
     texts, looks, failures, done = [], [], [], threading.Event()
 
     def generate():
-        for _ in range(2):
+        while not failures and len(set(looks)) < 4:
             texts.append("".join(f["choices"][0]["text"] for f in server.stream(COMPLETIONS, body)))
 
     def look():
         connection, before = server.connect(), 0
         try:
-            while not done.is_set() or not looks:
+            while not done.is_set():
                 drawn = Numbers(server, connection=connection)("incipit_generated_tokens_total")
                 assert drawn >= before, (drawn, before)
                 before = drawn
@@ -267,8 +267,7 @@ def looking_disturbs_nobody(server):
     for thread in lookers:
         thread.join()
     assert not failures, failures
-    assert texts == [alone] * 4
-    assert len(set(looks)) > 3, looks
+    assert len(texts) > 0 and set(texts) == {alone}, texts
 
 
 if __name__ == "__main__":
