@@ -305,6 +305,11 @@ static void write_server(struct writer *writer, struct net *net)
     pthread_mutex_unlock(&net->lock);
     write_number(writer, (struct family){"incipit_connections_open", NULL, GAUGE, "Connections of clients."},
                  connections);
+    write_number(writer, (struct family){"incipit_body_bytes", NULL, GAUGE, "Bodies of requests in flight, in bytes."},
+                 (double)net->body_bytes);
+    write_number(writer,
+                 (struct family){"incipit_draining", NULL, GAUGE, "1: the server is stopping and begins nothing new."},
+                 net_is_draining(net));
     pthread_mutex_lock(&net->metrics.lock);
     exposition_family(&writer->exposition, "incipit_requests_refused_total", COUNTER,
                       "Requests answered with an error, by its code.");

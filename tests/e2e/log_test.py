@@ -189,8 +189,8 @@ def a_log_that_takes_nothing_holds_no_request_up(_):
     with open("/dev/full", "wb") as full, os.fdopen(reader, "rb") as unread, os.fdopen(writer, "wb") as pipe:
         for name, stderr in (("a full disk", full), ("a full pipe", pipe), ("none", None)):
             close = {"preexec_fn": lambda: os.close(2)} if stderr is None else {"stderr": stderr}
-            process, host, port, _text = start(**close)
-            for _ in range(400):
+            process, host, port, _text = start("--log-level", "debug", **close)
+            for _ in range(300):
                 assert ask(host, port, "/" + 200 * "x") == 404, name
             assert ask(host, port, "/health") == 200, name
             process.terminate()
