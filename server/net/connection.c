@@ -160,6 +160,7 @@ void connection_detach(struct exchange *exchange)
 {
     struct net *net = exchange->net;
     pthread_mutex_lock(&net->lock);
+    net->serving -= exchange->serving;
     if (exchange->connection != NULL) {
         exchange->connection->exchange = NULL;
         exchange->connection->received = 0;

@@ -216,12 +216,10 @@ void exchange_completed(void *context, struct MHD_Connection *mhd, void **state,
     buffer_free(&exchange->out);
     if (exchange->serving && exchange->http_status == 200)
         pace_note_end(&net->pace, clock_ns());
-    bool serving = exchange->serving;
     free(exchange);
     *state = NULL;
 
     pthread_mutex_lock(&net->lock);
-    net->serving -= serving;
     if (--net->exchange_count == 0)
         pthread_cond_broadcast(&net->none_left);
     pthread_mutex_unlock(&net->lock);
