@@ -205,7 +205,7 @@ test:
 	+@BUILD=$(BUILD) SAN=$(SAN) INCIPIT_CPU=$(CPU) scripts/test.sh
 
 test-long:
-	@scripts/setup.sh test
+	@scripts/setup.sh test-long
 	+@BUILD=$(BUILD) SAN=$(SAN) INCIPIT_CPU=$(CPU) scripts/test.sh --long
 
 fuzz:

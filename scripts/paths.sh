@@ -3,6 +3,8 @@
 CACHE_DIR=${XDG_CACHE_HOME:-${HOME:?HOME is not set}/.cache}/incipit
 TABLE=$(dirname "${BASH_SOURCE[0]}")/models.txt
 TEST_PACKAGES=$(dirname "${BASH_SOURCE[0]}")/test_packages.txt
+LONG_PACKAGES=$(dirname "${BASH_SOURCE[0]}")/test_long_packages.txt
+NODE_PACKAGE=openai@6.49.0
 PYTHON=/usr/bin/python3
 [ -x "$PYTHON" ] || PYTHON=python3
 
@@ -27,7 +29,11 @@ model_file() {
     echo "$CACHE_DIR/models/$1/$(model_column "$1" 4)"
 }
 
-# Where the Python packages of the tests lie; another list of them is another folder.
-test_packages_dir() {
-    echo "$CACHE_DIR/test-packages/$(sha256sum "$TEST_PACKAGES" | cut -c 1-12)"
+# python_packages_dir LIST: where these Python packages lie; another list is another folder.
+python_packages_dir() {
+    echo "$CACHE_DIR/test-packages/$(sha256sum "$1" | cut -c 1-12)"
+}
+
+node_packages_dir() {
+    echo "$CACHE_DIR/test-packages/$NODE_PACKAGE"
 }

@@ -3,6 +3,7 @@
 #
 #     scripts/setup.sh serve [MODEL]    compiler, libraries and a model: a name of scripts/models.txt, or a file
 #     scripts/setup.sh test             the same with the default model, and what the tests need
+#     scripts/setup.sh test-long        the same, and the clients and tools of tests/long
 set -euo pipefail
 . "$(dirname "$0")/paths.sh"
 
@@ -16,7 +17,8 @@ model=${2:-smollm2}
 case "$purpose" in
     serve) packages="$build_packages $model_packages" ;;
     test) packages="$build_packages $model_packages $test_packages" ;;
-    *) die "usage: setup.sh serve [MODEL] | setup.sh test" ;;
+    test-long) packages="$build_packages $model_packages $test_packages curl" ;;
+    *) die "usage: setup.sh serve [MODEL] | setup.sh test | setup.sh test-long" ;;
 esac
 
 missing_packages() {
@@ -51,17 +53,33 @@ install_packages() {
     [ -z "$missing" ] || die "these packages are still missing after the installation: $missing"
 }
 
-install_test_packages() {
+# install_python_packages LIST
+install_python_packages() {
     local folder work
-    folder=$(test_packages_dir)
+    folder=$(python_packages_dir "$1")
     [ ! -d "$folder" ] || return 0
-    echo "setup: installing the Python packages of the tests"
+    echo "setup: installing the Python packages of $(basename "$1")"
     mkdir -p "$(dirname "$folder")"
     work=$(mktemp -d "$folder.XXXXXX")
     if ! "$PYTHON" -m pip --disable-pip-version-check install --quiet --root-user-action=ignore --no-cache-dir --no-deps --target "$work" \
-        --requirement "$TEST_PACKAGES"; then
+        --requirement "$1"; then
         rm -rf "$work"
         die "the Python packages of the tests could not be installed"
+    fi
+    mv -T "$work" "$folder" 2>/dev/null || rm -rf "$work" # another run was first
+}
+
+# The client for Node, where there is a Node; its test says so where there is none.
+install_node_package() {
+    local folder work
+    folder=$(node_packages_dir)
+    [ ! -d "$folder" ] && command -v node >/dev/null && command -v npm >/dev/null || return 0
+    echo "setup: installing $NODE_PACKAGE for Node"
+    mkdir -p "$(dirname "$folder")"
+    work=$(mktemp -d "$folder.XXXXXX")
+    if ! npm install --no-audit --no-fund --silent --prefix "$work" "$NODE_PACKAGE"; then
+        rm -rf "$work"
+        die "$NODE_PACKAGE could not be installed"
     fi
     mv -T "$work" "$folder" 2>/dev/null || rm -rf "$work" # another run was first
 }
@@ -72,5 +90,11 @@ if model_column "$model" 1 >/dev/null; then
 elif [ ! -f "$model" ]; then
     die "model \"$model\" is neither a file nor one of: $(model_names | paste -sd ' ')"
 fi
-[ "$purpose" != test ] || install_test_packages
+case "$purpose" in
+    test*) install_python_packages "$TEST_PACKAGES" ;;
+esac
+if [ "$purpose" = test-long ]; then
+    install_python_packages "$LONG_PACKAGES"
+    install_node_package
+fi
 echo "setup: everything is there"

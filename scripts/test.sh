@@ -13,8 +13,10 @@ export INCIPIT_BINARY=${INCIPIT_BINARY:-$PWD/$OUT/incipit}
 case "$BUILD" in /*) INCIPIT_BINARY=$OUT/incipit ;; esac
 export INCIPIT_MODEL=${INCIPIT_MODEL:-$(model_file smollm2)}
 export PYTHON PYTHONDONTWRITEBYTECODE=1
-PYTHONPATH=$PWD:$(test_packages_dir)
-export PYTHONPATH
+PYTHONPATH=$PWD:$(python_packages_dir "$TEST_PACKAGES")
+[ "${1:-}" != --long ] || PYTHONPATH=$PYTHONPATH:$(python_packages_dir "$LONG_PACKAGES")
+NODE_PATH=$(node_packages_dir)/node_modules
+export PYTHONPATH NODE_PATH
 
 if ! make BUILD="$BUILD" SAN="$SAN" CHECKED=1 all tests; then
     echo "FAILED build"
