@@ -5,6 +5,7 @@
 
 #include "kernels/base/check.h"
 #include "server/engine/request.h"
+#include "server/engine/step_cost.h"
 
 enum status step_batch_open(uint32_t capacity, struct step_batch *batch, struct error *error)
 {
@@ -36,6 +37,7 @@ void step_batch_clear(struct step_batch *batch)
     batch->draw_count = 0;
     batch->rows = 0;
     batch->prefill_rows = 0;
+    batch->attended = 0;
 }
 
 bool step_batch_forks(const struct sequence *sequence)
@@ -75,6 +77,7 @@ void step_batch_add(struct step_batch *batch, struct sequence *sequence, uint32_
         run->pages[group] = cache_lease_pages(sequence->lease, group);
     batch->entries[batch->count++] = entry;
     batch->rows += rows;
+    batch->attended += step_cost_attended(rows, sequence->committed);
     if (!sequence_decodes(sequence))
         batch->prefill_rows += rows;
 }

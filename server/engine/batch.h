@@ -19,6 +19,7 @@ struct step_batch {
     uint32_t draw_count;
     uint32_t rows;
     uint32_t prefill_rows;            /* of them prompts' */
+    double attended;                  /* positions that all rows attend to */
     struct step_entry *entries;       /* (capacity) */
     struct batch_sequence *sequences; /* (capacity) */
     struct sample_row *draws;         /* (capacity) */

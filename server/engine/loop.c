@@ -289,6 +289,7 @@ enum status loop_open(struct engine *engine, struct loop **out, struct error *er
     loop->engine = engine;
     loop->model = engine->args.model;
     loop->groups = layout->group_count;
+    loop->cost = step_cost_start();
     loop->limits = (struct scheduler_limits){
         .sequences_max = engine->args.sequences_max,
         .rows_max = engine->args.prefill_chunk + engine->args.sequences_max,

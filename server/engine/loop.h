@@ -37,7 +37,7 @@ struct loop {
 
     struct step_batch batch;
     struct api_token tokens[SAMPLE_LOGPROBS_MAX]; /* of one event: the drawn one, then the others */
-    double rows_per_ms;                           /* measured with prompts in the step; 0: not yet */
+    struct step_cost cost;                        /* of steps with prompts in them */
     double decode_ms;                             /* a step without prompts; 0: not yet */
     double lost_ms; /* others' time in steps ended early, less what whole steps since then took */
     struct engine_status status;

@@ -7,6 +7,8 @@
 
 /* Prompt rows of a step while nobody knows how fast this machine is. */
 #define FIRST_ROWS 64
+/* Prompt rows of a step however little time is left: fewer would read the weights for next to nothing. */
+#define LEAST_ROWS 8
 
 struct plan {
     const struct scheduler_limits *limits;
@@ -14,11 +16,18 @@ struct plan {
     struct scheduler_decision *decisions; /* (state->count) */
     uint32_t pages;                       /* still available */
     uint32_t room;                        /* rows that fit the step besides */
-    uint32_t decode_rows;
-    uint32_t running; /* sequences with a lease that keep it */
+    uint32_t chunk;                       /* of them prompts' */
+    uint32_t least;                       /* of those whatever they take */
+    double units;                         /* of time that are left to prompts (step_cost.h) */
+    uint32_t running;                     /* sequences with a lease that keep it */
     uint32_t slots_used;
     bool short_of_pages; /* somebody was preempted or stands still */
 };
+
+static double row_units(const struct plan *plan, const struct scheduler_sequence *sequence, uint32_t rows)
+{
+    return rows + plan->state->cost.weight * step_cost_attended(rows, sequence->position);
+}
 
 /* The youngest sequence that holds a lease and is younger than `index`; `index` when there is none. */
 static uint32_t youngest_after(const struct plan *plan, uint32_t index)
@@ -62,32 +71,37 @@ static void serve_running(struct plan *plan)
             continue;
         decision->action = SCHEDULER_RUN;
         decision->rows = decodes ? 1 : 0;
-        plan->decode_rows += decision->rows;
         plan->room -= decision->rows;
+        if (decodes)
+            plan->units -= row_units(plan, sequence, 1);
     }
-}
-
-static uint32_t prefill_budget(const struct plan *plan)
-{
-    const struct scheduler_limits *limits = plan->limits;
-    uint32_t budget = limits->prefill_chunk;
-    if (limits->step_ms != 0) {
-        double fits = plan->state->rows_per_ms > 0
-                          ? (limits->step_ms - plan->state->decode_ms) * plan->state->rows_per_ms
-                          : FIRST_ROWS;
-        uint32_t rows = fits >= budget ? budget : fits > 0 ? (uint32_t)fits : 0;
-        uint32_t minimum = (uint32_t)size_min(limits->block_tokens, limits->prefill_chunk);
-        budget = rows > minimum ? rows : minimum;
-    }
-    return (uint32_t)size_min(budget, plan->room);
 }
 
 /* A waiting sequence of one row is as good as decoding: it costs nothing of the prompts' budget. */
-static uint32_t rows_for(const struct plan *plan, const struct scheduler_sequence *sequence, uint32_t budget)
+static bool is_one_row(const struct scheduler_sequence *sequence)
 {
-    if (sequence->phase == SCHEDULER_WAITING && sequence->rows_left == 1)
+    return sequence->phase == SCHEDULER_WAITING && sequence->rows_left == 1;
+}
+
+static uint32_t rows_for(const struct plan *plan, const struct scheduler_sequence *sequence)
+{
+    if (is_one_row(sequence))
         return (uint32_t)size_min(1, plan->room);
-    return (uint32_t)size_min(sequence->rows_left, (uint32_t)size_min(budget, plan->room));
+    uint32_t rows_max = (uint32_t)size_min(sequence->rows_left, size_min(plan->chunk, plan->room));
+    if (plan->limits->step_ms == 0)
+        return rows_max;
+    uint32_t timed = step_cost_rows(&plan->state->cost, plan->units, sequence->position, rows_max);
+    return (uint32_t)size_max(timed, size_min(plan->least, rows_max));
+}
+
+static void take_rows(struct plan *plan, const struct scheduler_sequence *sequence, uint32_t rows)
+{
+    plan->room -= rows;
+    if (is_one_row(sequence))
+        return;
+    plan->chunk -= rows;
+    plan->least -= (uint32_t)size_min(plan->least, rows);
+    plan->units -= row_units(plan, sequence, rows);
 }
 
 static bool may_enter(const struct plan *plan, const struct scheduler_sequence *sequence)
@@ -98,7 +112,6 @@ static bool may_enter(const struct plan *plan, const struct scheduler_sequence *
 
 static void share_rows(struct plan *plan)
 {
-    uint32_t budget = prefill_budget(plan);
     bool closed = plan->short_of_pages;
     for (uint32_t i = 0; i < plan->state->count; i++) {
         const struct scheduler_sequence *sequence = &plan->state->sequences[i];
@@ -106,7 +119,7 @@ static void share_rows(struct plan *plan)
         bool waits = sequence->phase == SCHEDULER_WAITING;
         if (waits ? sequence->held_back || closed : decision->action != SCHEDULER_RUN || decision->rows > 0)
             continue;
-        uint32_t rows = rows_for(plan, sequence, budget);
+        uint32_t rows = rows_for(plan, sequence);
         if (waits && (rows == 0 || !may_enter(plan, sequence))) {
             closed = true;
             continue;
@@ -118,9 +131,7 @@ static void share_rows(struct plan *plan)
         }
         decision->action = rows == 0 ? SCHEDULER_IDLE : waits ? SCHEDULER_ADMIT : SCHEDULER_RUN;
         decision->rows = rows;
-        plan->room -= rows;
-        if (!(waits && sequence->rows_left == 1))
-            budget -= rows;
+        take_rows(plan, sequence, rows);
     }
 }
 
@@ -136,6 +147,9 @@ void scheduler_plan(const struct scheduler_limits *limits, const struct schedule
         .decisions = decisions,
         .pages = state->pages_available,
         .room = limits->rows_max,
+        .chunk = limits->prefill_chunk,
+        .least = LEAST_ROWS,
+        .units = state->cost.speed > 0 ? limits->step_ms * state->cost.speed - STEP_COST_FIXED : FIRST_ROWS,
     };
     serve_running(&plan);
     share_rows(&plan);

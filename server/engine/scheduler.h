@@ -2,8 +2,8 @@
  *
  * Rules, in order:
  *   1. Every sequence that is decoding gets its one row, if there is a page for it (rule 4).
- *   2. Prefilling sequences, oldest first, share what is left of the row budget: min(prefill_chunk, tokens that fit the
- *      time budget at the measured speed, rows_max - decoding rows), at least one block (or prefill_chunk, if smaller).
+ *   2. Prefilling sequences, oldest first, share what is left of the row budget: prefill_chunk, rows_max - decoding rows,
+ *      and the rows that fit the time budget at the depth at which they stand, but a few always.
  *   3. Waiting sequences are admitted in order of arrival while slots, rows and pages for all their ids are there, and
  *      a block for each one that runs stays in reserve. One that is held back by a prefix in flight does not keep the
  *      later ones from starting, but none overtakes for lack of pages or slots (no starvation).
@@ -20,6 +20,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "server/engine/step_cost.h"
+
 struct scheduler_limits {
     uint32_t sequences_max;
     uint32_t rows_max;      /* of a step */
@@ -35,6 +37,7 @@ enum scheduler_phase { SCHEDULER_WAITING, SCHEDULER_PREFILL, SCHEDULER_DECODE };
 struct scheduler_sequence {
     enum scheduler_phase phase;
     uint32_t slots;        /* of sequences_max that it takes: all its choices, until they begin */
+    uint32_t position;     /* of the next row: what is computed or cached before it */
     uint32_t rows_left;    /* rows still to compute, after the cache hit; DECODE: 1 */
     uint32_t pages_needed; /* WAITING: available pages that its admission takes, for all its ids; else: for this step */
     uint32_t pages_held;   /* that a preemption would make available */
@@ -45,8 +48,7 @@ struct scheduler_state {
     const struct scheduler_sequence *sequences; /* (count), oldest first */
     uint32_t count;
     uint32_t pages_available; /* free or evictable now */
-    double rows_per_ms;       /* measured speed of prefill rows; 0: not known yet */
-    double decode_ms;         /* what the decoding rows of this step are expected to take */
+    struct step_cost cost;    /* what rows take on this machine */
 };
 
 enum scheduler_action { SCHEDULER_IDLE, SCHEDULER_RUN, SCHEDULER_ADMIT, SCHEDULER_PREEMPT };

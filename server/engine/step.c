@@ -11,7 +11,7 @@
 /* No step is ended early while so much has been lost: at least half of the time goes to steps that count, however
  * many clients come and go. */
 #define LOST_MS_MAX 400.0
-/* Weight of the newest step in the measured speeds. */
+/* Share of the newest step in the measured time of steps without prompts. */
 #define SPEED_WEIGHT 0.25
 
 /* ---- plan ---- */
@@ -21,12 +21,14 @@ static struct scheduler_sequence view_of(const struct loop *loop, const struct s
     struct scheduler_sequence view = {.slots = step_batch_forks(sequence) ? sequence->request->choices_each : 1};
     if (sequence->state == SEQUENCE_WAITING) {
         view.phase = SCHEDULER_WAITING;
+        view.position = sequence->count - sequence->rows_left;
         view.rows_left = sequence->rows_left;
         view.pages_needed = sequence->pages_needed;
         view.held_back = sequence->held_back;
         return view;
     }
     view.phase = sequence_decodes(sequence) ? SCHEDULER_DECODE : SCHEDULER_PREFILL;
+    view.position = sequence->committed;
     view.rows_left = sequence->count - sequence->committed;
     view.pages_needed = place_pages_to_extend(loop, sequence);
     view.pages_held = place_pages_held(loop, sequence);
@@ -49,17 +51,13 @@ static void gather(struct loop *loop)
 
 static void plan(struct loop *loop)
 {
-    uint32_t decoding = 0;
     place_look_again(loop);
     gather(loop);
-    for (uint32_t i = 0; i < loop->plan_count; i++)
-        decoding += loop->views[i].phase == SCHEDULER_DECODE;
     struct scheduler_state state = {
         .sequences = loop->views,
         .count = loop->plan_count,
         .pages_available = cache_pages_available(loop->cache),
-        .rows_per_ms = loop->rows_per_ms,
-        .decode_ms = loop->rows_per_ms > 0 ? decoding / loop->rows_per_ms : 0,
+        .cost = loop->cost,
     };
     scheduler_plan(&loop->limits, &state, loop->decisions);
 }
@@ -153,7 +151,8 @@ static void note_written(struct loop *loop)
 
 static double expected_ms(const struct loop *loop)
 {
-    double by_rows = loop->rows_per_ms > 0 ? loop->batch.rows / loop->rows_per_ms : ABANDON_MS;
+    double units = step_cost_units(&loop->cost, loop->batch.rows, loop->batch.attended);
+    double by_rows = loop->cost.speed > 0 ? units / loop->cost.speed : ABANDON_MS;
     return by_rows > loop->decode_ms ? by_rows : loop->decode_ms;
 }
 
@@ -191,19 +190,12 @@ static bool is_shared(const struct loop *loop)
     return shared;
 }
 
-static void mix(double *average, double value)
-{
-    *average = *average > 0 ? *average + SPEED_WEIGHT * (value - *average) : value;
-}
-
 static void measure(struct loop *loop, double ms)
 {
-    if (ms <= 0)
-        return;
-    if (loop->batch.prefill_rows >= loop->limits.block_tokens)
-        mix(&loop->rows_per_ms, loop->batch.rows / ms);
-    else if (loop->batch.prefill_rows == 0)
-        mix(&loop->decode_ms, ms);
+    if (loop->batch.prefill_rows > 0)
+        step_cost_learn(&loop->cost, loop->batch.rows, loop->batch.attended, ms);
+    else
+        loop->decode_ms += (loop->decode_ms > 0 ? SPEED_WEIGHT : 1) * (ms - loop->decode_ms);
 }
 
 /* ---- results ---- */

@@ -181,49 +181,62 @@ START_TEST(the_youngest_stands_still_when_only_it_lacks_a_page)
 }
 END_TEST
 
-/* Blocks may have 256 tokens: four of them took seconds on a slow machine. */
-START_TEST(the_first_chunk_is_small_whatever_a_block_is)
+static uint32_t timed_rows(uint32_t step_ms, struct step_cost cost, uint32_t position, uint32_t decode_position)
 {
     struct scheduler_limits timed = limits;
-    struct scheduler_decision decision;
-    struct scheduler_sequence s = prefilling(1000);
-    struct scheduler_state state = {.sequences = &s, .count = 1, .pages_available = 9};
-    timed.step_ms = 100;
-    timed.prefill_chunk = 512;
-    timed.rows_max = 516;
-    for (timed.block_tokens = 16; timed.block_tokens <= 64; timed.block_tokens *= 2) {
-        scheduler_plan(&timed, &state, &decision);
-        ck_assert_uint_eq(decision.rows, 64);
-    }
-    timed.block_tokens = 256;
-    scheduler_plan(&timed, &state, &decision);
-    ck_assert_uint_eq(decision.rows, 256); /* a block at least */
-}
-END_TEST
-
-static uint32_t timed_rows(uint32_t step_ms, double rows_per_ms, double decode_ms)
-{
-    struct scheduler_limits timed = limits;
-    struct scheduler_decision decision;
-    struct scheduler_sequence s = prefilling(1000);
-    struct scheduler_state state = {
-        .sequences = &s, .count = 1, .pages_available = 9, .rows_per_ms = rows_per_ms, .decode_ms = decode_ms};
+    struct scheduler_decision decisions[2];
+    struct scheduler_sequence s[] = {decoding(0, 1), prefilling(1000)};
+    s[0].position = decode_position;
+    s[1].position = position;
+    struct scheduler_state state = {.sequences = s, .count = COUNT(s), .pages_available = 9, .cost = cost};
     timed.step_ms = step_ms;
     timed.prefill_chunk = 512;
     timed.rows_max = 516;
-    scheduler_plan(&timed, &state, &decision);
-    return decision.rows;
+    scheduler_plan(&timed, &state, decisions);
+    return decisions[1].rows;
 }
 
 START_TEST(the_chunk_follows_the_measured_speed)
 {
-    ck_assert_uint_eq(timed_rows(100, 2.0, 0), 200);
-    ck_assert_uint_eq(timed_rows(100, 2.0, 25), 150);
-    ck_assert_uint_eq(timed_rows(100, 50.0, 0), 512);
-    ck_assert_uint_eq(timed_rows(100, 0.01, 0), 16); /* one block, however slow */
-    ck_assert_uint_eq(timed_rows(100, 2.0, 500), 16);
-    ck_assert_uint_eq(timed_rows(0, 0.01, 500), 512);
-    ck_assert_uint_eq(timed_rows(100, 0, 0), 64); /* not measured yet */
+    ck_assert_uint_eq(timed_rows(100, (struct step_cost){.speed = 2}, 0, 0), 200 - 8 - 1);
+    ck_assert_uint_eq(timed_rows(100, (struct step_cost){.speed = 50}, 0, 0), 512);
+    ck_assert_uint_eq(timed_rows(100, (struct step_cost){.speed = 0.01}, 0, 0), 8); /* a few, however slow */
+    ck_assert_uint_eq(timed_rows(0, (struct step_cost){.speed = 0.01}, 0, 0), 512);
+    ck_assert_uint_eq(timed_rows(100, (struct step_cost){0}, 0, 0), 63); /* not measured yet */
+}
+END_TEST
+
+/* At weight 1/1000 a row at position 4,000 costs as much as five at the start. */
+START_TEST(the_deeper_a_row_the_fewer_fit)
+{
+    struct step_cost cost = {.speed = 5, .weight = 0.001};
+    ck_assert_uint_eq(timed_rows(100, cost, 4000, 0), 97);
+    ck_assert_uint_eq(timed_rows(100, cost, 100000, 0), 8);
+    ck_assert_uint_eq(timed_rows(100, cost, 4000, 99999), 77); /* the decoding row takes its part of the time */
+    cost.weight = 0;
+    ck_assert_uint_eq(timed_rows(100, cost, 4000, 99999), 491);
+    cost.speed = 0;
+    cost.weight = 0.001;
+    ck_assert_uint_le(timed_rows(100, cost, 7000, 0), 8); /* nor are many tried while the speed is not known */
+}
+END_TEST
+
+START_TEST(prompts_share_the_time_of_a_step)
+{
+    struct scheduler_limits timed = limits;
+    struct scheduler_sequence s[] = {prefilling(30), prefilling(1000), prefilling(1000)};
+    struct scheduler_decision decisions[3];
+    struct scheduler_state state = {
+        .sequences = s, .count = COUNT(s), .pages_available = 9, .cost = {.speed = 2, .weight = 0.001}};
+    timed.step_ms = 100;
+    timed.prefill_chunk = 512;
+    timed.rows_max = 516;
+    s[1].position = 1000;
+    scheduler_plan(&timed, &state, decisions);
+    ck_assert_uint_eq(decisions[0].rows, 30);
+    ck_assert_uint_ge(decisions[1].rows, 75); /* 161 units are left, at a little more than 2 a row */
+    ck_assert_uint_le(decisions[1].rows, 80);
+    ck_assert_uint_le(decisions[2].rows, 1);
 }
 END_TEST
 
@@ -427,8 +440,9 @@ Suite *suite(void)
     tcase_add_test(rules, the_youngest_gives_way_never_the_oldest);
     tcase_add_test(rules, preemption_goes_on_until_the_pages_suffice);
     tcase_add_test(rules, the_youngest_stands_still_when_only_it_lacks_a_page);
-    tcase_add_test(rules, the_first_chunk_is_small_whatever_a_block_is);
     tcase_add_test(rules, the_chunk_follows_the_measured_speed);
+    tcase_add_test(rules, the_deeper_a_row_the_fewer_fit);
+    tcase_add_test(rules, prompts_share_the_time_of_a_step);
     tcase_add_test(rules, a_chunk_smaller_than_a_block_is_kept);
     suite_add_tcase(suite, rules);
     TCase *lives = tcase_create("lives");
