@@ -1,6 +1,7 @@
 /* A request's body at an endpoint that takes one: the first byte chooses the endpoint, the second what happens to
  * the request, the rest is the body. It is refused with a 4xx and a reason, or answered, and the answer is JSON or
  * events. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 #define HEAD 2
 #define TURNS 12
 
-static const char *const paths[] = {"/v1/chat/completions", "/v1/completions", "/tokenize", "/detokenize"};
+static const char *const paths[] = {"/v1/chat/completions", "/v1/completions", "/tokenize",
+                                    "/detokenize",          "/apply-template", "/v1/embeddings"};
 
 struct play {
     const struct api_call *call;
@@ -41,7 +43,7 @@ static struct api_token draw_token(struct play *play, const struct api_token *to
     static const char *const texts[] = {"a",        "",          "\xC3", "\xA9", "\"\\\n\x01", "\xE2\x80\xA8",
                                         "\xFF\xFE", "<|im_end|>"};
     const char *text = texts[below(play, sizeof(texts) / sizeof(texts[0]))];
-    static const float logprobs[] = {0, -0.5F, -1e30F, -3.4e38F};
+    static const float logprobs[] = {0, -0.5F, -INFINITY, NAN};
     return (struct api_token){.id = (int32_t)below(play, 1000),
                               .text = text,
                               .size = strlen(text),
@@ -63,7 +65,7 @@ static void feed_text(struct play *play)
     for (uint32_t i = 0; i < count; i++)
         tokens[i] = draw_token(play, top, call->logprobs ? call->top_logprobs : 0);
     feed(play, &(struct api_event){.type = API_EVENT_TEXT,
-                                   .choice = below(play, call->choices),
+                                   .choice = below(play, api_call_choices(call)),
                                    .text = text,
                                    .text_size = strlen(text),
                                    .tokens = tokens,
@@ -81,9 +83,11 @@ static void generate(struct play *play)
 {
     struct api_token prompt[2] = {{.id = 1}, {.id = 999}};
     struct api_usage usage = {.prompt_tokens = 2, .cached_tokens = 1, .completion_tokens = TURNS};
-    bool ids = play->call->return_token_ids;
-    feed(play,
-         &(struct api_event){.type = API_EVENT_ACCEPTED, .usage = usage, .tokens = prompt, .token_count = ids ? 2 : 0});
+    const struct api_call *call = play->call;
+    feed(play, &(struct api_event){.type = API_EVENT_ACCEPTED, .usage = usage});
+    for (uint32_t i = 0; call->return_token_ids && i < api_call_prompts(call); i++)
+        feed(play, &(struct api_event){
+                       .type = API_EVENT_PROMPT, .choice = i * call->choices, .tokens = prompt, .token_count = 2});
     feed(play, &(struct api_event){.type = API_EVENT_STARTED, .usage = usage});
     for (uint32_t i = 0; i < TURNS; i++)
         feed_text(play);
@@ -91,7 +95,7 @@ static void generate(struct play *play)
         feed_error(play);
         return;
     }
-    for (uint32_t i = 0; i < play->call->choices; i++)
+    for (uint32_t i = 0; i < api_call_choices(call); i++)
         feed(play, &(struct api_event){
                        .type = API_EVENT_STOP, .choice = i, .stop_reason = (enum api_stop_reason)below(play, 2)});
     feed(play, &(struct api_event){.type = API_EVENT_END, .usage = usage});
@@ -144,7 +148,7 @@ static void play_out(const struct api_call *call, uint8_t seed)
     struct error error;
     check_call(call);
     CHECK(api_reply_open(call, &fuzz_facts, "ID", &play.reply, &error) == STATUS_OK);
-    if (call->kind == API_TOKENIZE || call->kind == API_DETOKENIZE)
+    if (call->kind != API_CHAT && call->kind != API_COMPLETION)
         answer(&play);
     else
         generate(&play);
