@@ -265,6 +265,10 @@ static enum status check_together(const struct options *options, struct error *e
     if ((block & (block - 1)) != 0)
         return error_field(error, STATUS_INVALID, "block-tokens",
                            "--block-tokens is %lld; it must be 16, 32, 64, 128 or 256", (long long)block);
+    bool has_cert = options->tls_cert[0] != '\0';
+    if (has_cert != (options->tls_key[0] != '\0'))
+        return error_field(error, STATUS_INVALID, has_cert ? "tls-key" : "tls-cert", "--%s needs --%s too",
+                           has_cert ? "tls-cert" : "tls-key", has_cert ? "tls-key" : "tls-cert");
     return STATUS_OK;
 }
 

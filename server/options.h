@@ -40,6 +40,8 @@ struct options {
     char *admin_key;    /* as api_key */
     char *cors_origin;  /* comma-separated; "": nobody */
     char *allowed_host; /* the same */
+    char *tls_cert;     /* a file; "": plain HTTP */
+    char *tls_key;
     int64_t max_connections;
     int64_t max_body;        /* bytes */
     int64_t max_body_memory; /* bytes */

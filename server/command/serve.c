@@ -23,6 +23,7 @@ struct service {
     struct runtime runtime;
     struct engine *engine;
     struct auth *auth;
+    struct tls *tls;
     struct net *net;
     struct api_facts facts;
     char fingerprint[24];
@@ -32,16 +33,36 @@ struct service {
  * while a model loads, they end the process. */
 static void block_signals(sigset_t *signals)
 {
-    sigemptyset(signals);
     sigaddset(signals, SIGINT);
     sigaddset(signals, SIGTERM);
     pthread_sigmask(SIG_BLOCK, signals, NULL);
 }
 
-static void wait_for_end(const sigset_t *signals)
+/* Only where there is a file of keys to read again: a lost terminal ends any other server, as it ends programs. Blocked
+ * from the start, so that it ends nothing while a model loads. */
+static void wait_for_hangups(const struct options *options, sigset_t *signals)
+{
+    if (options->api_keys[0] == '\0')
+        return;
+    sigaddset(signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, signals, NULL);
+}
+
+static void reload(const struct service *service)
+{
+    struct error error;
+    if (auth_reload(service->auth, &error) == STATUS_OK)
+        log_line(LOG_INFO, "the API keys were read again");
+    else
+        log_line(LOG_ERROR, "the API keys stay as they were: %s", error.text);
+}
+
+static void wait_for_end(const struct service *service, sigset_t *signals)
 {
     int number = 0;
-    sigwait(signals, &number);
+    while (sigwait(signals, &number) == 0 && number == SIGHUP)
+        reload(service);
+    sigdelset(signals, SIGHUP);
     log_line(LOG_INFO, "%s: stopping", number == SIGINT ? "interrupted" : "asked to end");
 }
 
@@ -103,6 +124,7 @@ static enum status open_net(const struct options *options, struct service *servi
         .engine = service->engine,
         .facts = &service->facts,
         .auth = service->auth,
+        .tls = service->tls,
         .watchdog_ms = (uint32_t)options->watchdog * 1000,
         .body_max = (size_t)options->max_body,
         .body_memory_max = (size_t)options->max_body_memory,
@@ -142,6 +164,8 @@ static enum status open_service(const struct options *options, struct service *s
         status = net_listener_open(options->host, (uint16_t)options->port, &service->listener, error);
     if (status == STATUS_OK)
         status = open_auth(options, service, error);
+    if (status == STATUS_OK && options->tls_cert[0] != '\0')
+        status = tls_open(options->tls_cert, options->tls_key, &service->tls, error);
     if (status == STATUS_OK)
         status = runtime_open_model(options, &limits, &service->runtime, error);
     if (status == STATUS_OK)
@@ -160,6 +184,7 @@ static void close_service(struct service *service)
     else if (service->listener.host != NULL)
         net_listener_close(&service->listener);
     auth_close(service->auth);
+    tls_close(service->tls);
     if (service->engine != NULL)
         engine_close(service->engine);
     runtime_close(&service->runtime);
@@ -171,16 +196,17 @@ static double mib(size_t bytes)
 }
 
 /* An address with colons stands in brackets. */
-static void write_url(const char *host, uint16_t port, struct buffer *out)
+static void write_url(const struct service *service, const char *host, struct buffer *out)
 {
     bool colons = strchr(host, ':') != NULL;
-    buffer_printf(out, "http://%s%s%s:%u", colons ? "[" : "", host, colons ? "]" : "", port);
+    buffer_printf(out, "http%s://%s%s%s:%u", service->tls != NULL ? "s" : "", colons ? "[" : "", host,
+                  colons ? "]" : "", net_port(service->net));
 }
 
-static void print_url(const char *host, uint16_t port)
+static void print_url(const struct service *service, const char *host)
 {
     struct buffer url = {0};
-    write_url(host, port, &url);
+    write_url(service, host, &url);
     fputs(url.failed ? "" : url.data, stdout);
     buffer_free(&url);
 }
@@ -205,13 +231,15 @@ static void announce_json(const struct options *options, const struct service *s
 {
     const struct runtime *runtime = &service->runtime;
     struct kernels_memory memory = model_memory(runtime->model);
-    struct buffer message = {0}, line = {0};
+    struct buffer message = {0}, access = {0}, line = {0};
     struct json_writer writer = json_writer_start(&line);
     buffer_text(&message, "listening ");
-    write_url(options->host, net_port(service->net), &message);
+    write_url(service, options->host, &message);
     json_object_begin(&writer);
     write_text(&writer, "event", "start");
     write_text(&writer, "message", message.data == NULL ? "" : message.data);
+    auth_describe(service->auth, &access);
+    write_text(&writer, "access", access.data == NULL ? "" : access.data);
     write_text(&writer, "version", INCIPIT_VERSION);
     write_text(&writer, "model", runtime->model_id);
     write_text(&writer, "architecture", runtime->config.architecture);
@@ -233,6 +261,7 @@ static void announce_json(const struct options *options, const struct service *s
         puts(line.data);
     fflush(stdout);
     buffer_free(&line);
+    buffer_free(&access);
     buffer_free(&message);
 }
 
@@ -257,9 +286,9 @@ static void announce(const struct options *options, const struct service *servic
     auth_describe(service->auth, &access);
     printf("access     %s\nlistening  ", access.failed ? "" : access.data);
     buffer_free(&access);
-    print_url(options->host, net_port(service->net));
+    print_url(service, options->host);
     printf("\n\nTry:\n  curl ");
-    print_url(everywhere ? "127.0.0.1" : options->host, net_port(service->net));
+    print_url(service, everywhere ? "127.0.0.1" : options->host);
     printf("/v1/chat/completions -H 'Content-Type: application/json' \\\n"
            "    -d '{\"messages\":[{\"role\":\"user\",\"content\":\"What is gravity?\"}],"
            "\"max_tokens\":64,\"temperature\":0}'\n\n");
@@ -271,13 +300,15 @@ int command_serve(const struct options *options)
     struct service service = {0};
     struct error error;
     sigset_t signals;
+    sigemptyset(&signals);
+    wait_for_hangups(options, &signals);
     enum status status = open_service(options, &service, &signals, &error);
     if (status == STATUS_OK) {
         if (log_is_json())
             announce_json(options, &service);
         else
             announce(options, &service);
-        wait_for_end(&signals);
+        wait_for_end(&service, &signals);
         drain(options, service.net, &signals);
     }
     close_service(&service);

@@ -62,12 +62,20 @@ static enum status open_registry(struct net *net, struct error *error)
 
 static enum status start_daemon(struct net *net, struct error *error)
 {
+    const struct tls *tls = net->args.tls;
+    struct MHD_OptionItem secure[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, tls == NULL ? NULL : tls->certificate},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, tls == NULL ? NULL : tls->key},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)TLS_PRIORITIES},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
     net->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, exchange_handle,
-        net, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, net->args.listener.fd,
-        MHD_OPTION_NOTIFY_COMPLETED, exchange_completed, net, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, net,
-        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, net->connection_count,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
+        flags | (tls == NULL ? 0 : MHD_USE_TLS), 0, NULL, NULL, exchange_handle, net, MHD_OPTION_EXTERNAL_LOGGER,
+        log_daemon, NULL, MHD_OPTION_LISTEN_SOCKET, net->args.listener.fd, MHD_OPTION_NOTIFY_COMPLETED,
+        exchange_completed, net, MHD_OPTION_NOTIFY_CONNECTION, connection_notify, net, MHD_OPTION_UNESCAPE_CALLBACK,
+        keep_escapes, NULL, MHD_OPTION_CONNECTION_LIMIT, net->connection_count, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_ARRAY, tls == NULL ? &secure[3] : secure, MHD_OPTION_END);
     if (net->daemon != NULL)
         return STATUS_OK;
     return error_set(error, STATUS_IO, "cannot start the HTTP server: %s", strerror(errno));

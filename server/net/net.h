@@ -19,6 +19,7 @@
 #include "kernels/base/status.h"
 #include "server/engine/engine.h"
 #include "server/net/auth.h"
+#include "server/net/tls.h"
 
 struct net;
 
@@ -40,6 +41,7 @@ struct net_args {
     struct engine *engine;
     const struct api_facts *facts; /* borrowed while open */
     struct auth *auth;             /* who may ask; NULL: anybody. Borrowed while open */
+    const struct tls *tls;         /* NULL: plain HTTP. Borrowed while open */
 
     /* 0: the default. */
     size_t body_max;            /* bytes of one; 64 MiB */

@@ -83,7 +83,7 @@ class Server:
         try:
             for line in self.process.stdout:
                 self.banner += line.decode(errors="replace")
-                match = re.search(rb"listening\s+http://([^:\s]+):(\d+)", line)
+                match = re.search(rb"listening\s+https?://([^:\s]+):(\d+)", line)
                 if match:
                     drain = threading.Thread(target=self.process.stdout.read, daemon=True)
                     drain.start()
@@ -129,6 +129,9 @@ class Server:
 
     def connect(self):
         return http.client.HTTPConnection(self.host, self.port, timeout=REPLY_S)
+
+    def open_socket(self):
+        return socket.create_connection((self.host, self.port), timeout=REPLY_S)
 
     def request(self, method, path, body=None, headers=None, connection=None):
         own = connection is None
@@ -193,11 +196,11 @@ class Server:
 
 
 class RawRequest:
-    """A POST over a plain socket, to be read in part or cut."""
+    """A POST over a socket, to be read in part or cut."""
 
     def __init__(self, server, path, body, headers=None):
         data = json.dumps(body).encode()
-        self.socket = socket.create_connection((server.host, server.port), timeout=REPLY_S)
+        self.socket = server.open_socket()
         fixed = {"Host": server.host, "Content-Type": "application/json", "Content-Length": len(data)}
         lines = [f"{name}: {value}\r\n" for name, value in {**fixed, **(headers or {})}.items()]
         self.socket.sendall(f"POST {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + data)

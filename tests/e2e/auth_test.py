@@ -1,6 +1,7 @@
 """Who may ask: keys and their limits, Host and Origin of a server on loopback, web pages, the admin key."""
 import hashlib
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -238,6 +239,53 @@ def a_mistake_in_a_file_of_keys_is_told_with_its_line(_):
         assert "missing.yaml" in start_fails("--api-keys", str(pathlib.Path(folder, "missing.yaml")))
         assert "missing.txt" in start_fails("--api-key", "@" + str(pathlib.Path(folder, "missing.txt")))
         assert "--api-key is not a key" in start_fails("--api-key", "two words")
+
+
+def cached_tokens(server, key):
+    body = {"prompt": "The same long text for everybody. " * 20, "max_tokens": 1}
+    reply = server.post(COMPLETIONS, body, headers=bearer(key))
+    assert reply.status == 200, reply.body
+    return reply.json()["usage"]["prompt_tokens_details"]["cached_tokens"]
+
+
+@test
+def no_namespace_sees_the_cache_of_another(_):
+    text = "".join(
+        f"- {{name: {name}, key: key-{name}{more}}}\n"
+        for name, more in (("a", ""), ("b", ""), ("c", ", namespace: team"), ("d", ", namespace: team"))
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        options = ("--api-keys", keys_file(folder, text), "--api-key", "single", *KV)
+        with Server(*options) as server:
+            for key in ("single", "key-a", "key-b", "key-c"):
+                assert cached_tokens(server, key) == 0, key
+                assert cached_tokens(server, key) > 64, key
+            assert cached_tokens(server, "key-d") > 64
+
+
+@test
+def the_file_is_read_again_when_asked_for(_):
+    with tempfile.TemporaryDirectory() as folder:
+        path = keys_file(folder, "- {name: a, key: key-a}\n")
+        with Server("--api-keys", path, *KV) as server:
+            keys_file(folder, "- {name: b, key: key-b}\n")
+            server.process.send_signal(signal.SIGHUP)
+            wait_for_log(server, "were read again")
+            unknown(server.get("/v1/models", headers=bearer("key-a")))
+            assert server.get("/v1/models", headers=bearer("key-b")).status == 200
+            keys_file(folder, "- {name: b}\n")
+            server.process.send_signal(signal.SIGHUP)
+            wait_for_log(server, f"stay as they were: {path} line 1")
+            assert server.get("/v1/models", headers=bearer("key-b")).status == 200
+            assert server.stop() == 0
+
+
+def wait_for_log(server, text):
+    for _ in range(1000):
+        if text in server.read_log():
+            return
+        server.get("/health")
+    raise AssertionError(server.read_log()[-500:])
 
 
 @test
