@@ -1,6 +1,7 @@
 # make            build/incipit                    make serve      install what is missing, build, serve a model
 # make test       everything CI runs               make test-long  the same and the long tests
 # make unit ONLY=model/text    the test programs whose path holds this text
+# make e2e ONLY=http           the same of the scripts that talk to the real server; SAN= as for test
 # make SAN=address|undefined|thread test           the same under a sanitizer
 # make CPU=scalar|avx2|avx512 test                 the same with these instructions (kernel tests run all of them anyway)
 # make tidy       format, includes, names, tables  make format     lay the sources out
@@ -123,7 +124,7 @@ http_raw_FUZZ := tests/unit/server/net/fake_engine.c
 
 # ---- what to build ----
 
-.PHONY: all tests unit test test-long fuzz fuzz-targets serve setup bench bench-kernels format tidy clean help
+.PHONY: all tests unit e2e test test-long fuzz fuzz-targets serve setup bench bench-kernels format tidy clean help
 all: $(BINARY)
 tests: $(TESTS) $(FAULTS) $(FUZZ_TARGETS)
 fuzz-targets: $(FUZZ_TARGETS)
@@ -191,6 +192,10 @@ else
 unit:
 	@$(MAKE) CHECKED=1 unit
 endif
+
+e2e:
+	@scripts/setup.sh test
+	+@BUILD=$(BUILD) SAN=$(SAN) INCIPIT_CPU=$(CPU) ONLY=$(ONLY) scripts/test.sh e2e
 
 setup:
 	@scripts/setup.sh serve $(MODEL)

@@ -18,13 +18,19 @@ PYTHONPATH=$PWD:$(python_packages_dir "$TEST_PACKAGES")
 NODE_PATH=$(node_packages_dir)/node_modules
 export PYTHONPATH NODE_PATH
 
-if ! make BUILD="$BUILD" SAN="$SAN" CHECKED=1 all tests; then
+targets=(all tests)
+[ "${1:-}" != e2e ] || targets=(all "$OUT/fault.so")
+if ! make BUILD="$BUILD" SAN="$SAN" CHECKED=1 "${targets[@]}"; then
     echo "FAILED build"
     echo "0 passed, 1 failed"
     exit 1
 fi
 
 shopt -s nullglob globstar
+if [ "${1:-}" = e2e ]; then
+    mapfile -t programs < <(printf '%s\n' tests/e2e/[!_]*.py | grep -F -- "${ONLY:-}")
+    exec scripts/run_tests.sh "${programs[@]}"
+fi
 programs=(scripts/tidy.sh)
 for source in tests/unit/**/*_test.c tests/kernels/*_test.c tests/conformance/*_test.c tests/fuzz/*_fuzz.c; do
     programs+=("$OUT/${source%.c}")

@@ -1,11 +1,7 @@
 """Writes a small model of random weights behind another model's tokenizer and chat template: what sanitizers run the
-end-to-end tests on, since under them a real one takes minutes for a sentence. The same bytes on every machine.
-
-    _tiny_model.py MODEL.gguf TINY.gguf
-"""
+end-to-end tests on, since under them a real one takes minutes for a sentence. The same bytes on every machine."""
 import random
 import struct
-import sys
 
 SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 STRING, ARRAY, UINT32 = 8, 9, 4
@@ -109,8 +105,3 @@ def write(source, out):
         data += bytes(-len(data) % ALIGNMENT)
     head = b"".join(head)
     out.write(head + bytes(-len(head) % ALIGNMENT) + data)
-
-
-if __name__ == "__main__":
-    with open(sys.argv[1], "rb") as model, open(sys.argv[2], "wb") as tiny:
-        write(Source(model.read()), tiny)

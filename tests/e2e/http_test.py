@@ -12,7 +12,7 @@ from _harness import Server, test
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
-HANG_UP_S = 0.2
+HANG_UP_S = 0.2 * _harness.SLOWNESS
 
 counter = 0
 

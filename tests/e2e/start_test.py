@@ -6,7 +6,6 @@ crashes and never hangs. Runs on a tiny model, which loads in no time.
 import contextlib
 import errno
 import os
-import pathlib
 import random
 import signal
 import socket
@@ -16,7 +15,6 @@ import tempfile
 import threading
 
 import _harness
-import _tiny_model
 from _fault import FOR_EVER, Faults
 from _harness import test
 
@@ -112,9 +110,5 @@ def a_taken_port_is_told_at_once():
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "tiny.gguf"
-        with open(_harness.model(), "rb") as model, open(path, "wb") as tiny:
-            _tiny_model.write(_tiny_model.Source(model.read()), tiny)
-        os.environ["INCIPIT_MODEL"] = str(path)
-        sys.exit(_harness.run())
+    os.environ["INCIPIT_MODEL"] = _harness.tiny_model()
+    sys.exit(_harness.run())
