@@ -125,6 +125,7 @@ struct api_call {
     bool include_usage;
     bool logprobs;         /* log-probabilities of drawn tokens */
     uint32_t top_logprobs; /* others a position, 0..20 */
+    bool echo;             /* the reply's text begins with the prompt; with logprobs, those of its tokens come first */
     bool return_token_ids;
     bool return_token_strings; /* tokenize */
     bool return_pieces;        /* tokenize: each token as {id, piece} */
@@ -159,7 +160,8 @@ struct api_token {
     int32_t id;
     const char *text; /* the token's bytes; may be part of a UTF-8 sequence */
     size_t size;
-    float logprob;
+    float logprob;               /* NaN: the first of a prompt has none */
+    bool hidden;                 /* its text is not in the text that it belongs to */
     const struct api_token *top; /* (top_count), most probable first; only id, text, size, logprob */
     uint32_t top_count;
 };
@@ -178,6 +180,7 @@ enum api_event_type {
     /* A prompt's tokens, ids only, when ids were asked for; choice is its first one. Before anything of it starts. */
     API_EVENT_PROMPT,
     API_EVENT_STARTED, /* the first prompt has; usage.cached_tokens is set, of that one */
+    API_EVENT_ECHO,    /* choice, text and/or tokens of its prompt; all of it before the first TEXT of the choice */
     API_EVENT_TEXT,    /* choice, text and/or tokens */
     API_EVENT_STOP,    /* choice, stop_reason: no more text of this choice */
     API_EVENT_END,     /* usage: the last one of a request that went well */

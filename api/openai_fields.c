@@ -251,7 +251,6 @@ static const struct field rows[] = {
     ROW_REFUSED("regex", field_is_empty),
     ROW_REFUSED("ebnf", field_is_empty),
     ROW_REFUSED("stop_regex", field_is_empty),
-    ROW_REFUSED("echo", field_is_false),
     ROW_REFUSED("prompt_logprobs", NULL),
     ROW_REFUSED("prompt_embeds", NULL),
     ROW_REFUSED("truncate_prompt_tokens", field_is_minus_one),

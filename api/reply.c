@@ -172,13 +172,13 @@ void reply_fail(struct api_reply *reply, const struct api_event *event, struct b
 static void collect(struct api_reply *reply, const struct reply_shape *shape, const struct api_event *event,
                     struct buffer *out)
 {
-    if (event->type == API_EVENT_TEXT) {
+    if (event->type == API_EVENT_TEXT || event->type == API_EVENT_ECHO) {
         struct reply_choice *choice = reply_choice(reply, event);
         if (event->text_size > 0)
             buffer_append(&choice->text, event->text, event->text_size);
         if (reply->call->logprobs)
             shape->add_tokens(choice, event);
-        if (reply->call->return_token_ids)
+        if (reply->call->return_token_ids && event->type == API_EVENT_TEXT)
             reply_add_ids(&choice->ids, event->tokens, event->token_count);
     } else if (event->type == API_EVENT_STOP) {
         reply_choice(reply, event)->stop_reason = event->stop_reason;

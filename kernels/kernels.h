@@ -206,6 +206,9 @@ struct sample_row {
     uint32_t choice;
     uint32_t position;
     uint32_t logprobs; /* 0: none; n: the drawn token and the n-1 most probable ones */
+    /* Nothing is drawn: the token is `scored`, and all but `logprobs` is not looked at. */
+    bool scores;
+    int32_t scored; /* below the vocabulary */
 };
 
 struct sample_logprob {

@@ -10,6 +10,9 @@
 #include "kernels/base/thread.h"
 #include "kernels/base/utf8.h"
 
+/* Rows of a step that score a prompt's tokens: their logits are memory, one vocabulary of floats each. */
+#define SCORE_ROWS 32
+
 /* ---- the file ---- */
 
 static bool has_suffix(const char *text, const char *suffix)
@@ -178,7 +181,7 @@ struct runtime_limits runtime_engine_limits(const struct options *options)
 {
     return (struct runtime_limits){.rows_max = (uint32_t)(options->prefill_chunk + options->max_sequences),
                                    .sequences_max = (uint32_t)options->max_sequences,
-                                   .draws_max = (uint32_t)options->max_sequences,
+                                   .draws_max = (uint32_t)options->max_sequences + SCORE_ROWS,
                                    .show_progress = strcmp(options->log_format, "json") != 0};
 }
 
@@ -192,6 +195,7 @@ enum status runtime_open_engine(const struct options *options, const struct runt
         .chat_template = runtime->chat_template,
         .sequences_max = (uint32_t)options->max_sequences,
         .prefill_chunk = (uint32_t)options->prefill_chunk,
+        .score_rows = SCORE_ROWS,
         .step_ms = (uint32_t)options->step_ms,
         .queue_max = queue_max,
         .prefix_cache = !options->no_prefix_cache,

@@ -44,6 +44,7 @@ static const struct field rows[] = {
     ROW_REFUSED("tool_choice", is_none_or_auto),
     ROW_REFUSED_FOR("functions", field_is_empty, "its successor is tools"),
     ROW_REFUSED_FOR("function_call", is_none_or_auto, "its successor is tool_choice"),
+    ROW_REFUSED("echo", field_is_false),
     ROW_REFUSED("audio", NULL),
     ROW_REFUSED_FOR("modalities", is_text_only, "this model writes only text"),
     ROW_REFUSED("web_search_options", NULL),

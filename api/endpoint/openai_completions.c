@@ -42,6 +42,7 @@ static const struct field rows[] = {
     ROW_PARSED("logprobs", FIELD_WHOLE, parse_logprobs),
     ROW_PARSED("best_of", FIELD_WHOLE, parse_best_of),
     ROW_BOOL_ON("add_special_tokens", add_special_tokens),
+    ROW_BOOL("echo", echo),
     ROW_REFUSED("suffix", field_is_empty),
 };
 

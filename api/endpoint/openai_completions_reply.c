@@ -1,5 +1,6 @@
 /* POST /v1/completions: the reply. A stream's frames are the whole body's object with parts of the text; log-
  * probabilities are four parallel lists. A token whose bytes are no text by themselves is written "bytes:\xe2\x80". */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,12 +62,18 @@ static void add_token(struct reply_choice *choice, struct buffer *columns, const
     struct json_writer writer = json_writer_start(&columns[REPLY_TOKENS]);
     json_bytes(&writer, name->failed ? "" : name->data, name->failed ? 0 : name->size);
     writer = json_writer_start(&columns[REPLY_LOGPROBS]);
-    json_number(&writer, reply_logprob(token->logprob));
+    if (isnan(token->logprob))
+        json_null(&writer);
+    else
+        json_number(&writer, reply_logprob(token->logprob));
     writer = json_writer_start(&columns[REPLY_TOPS]);
-    write_tops(&writer, token, name);
+    if (isnan(token->logprob))
+        json_null(&writer);
+    else
+        write_tops(&writer, token, name);
     writer = json_writer_start(&columns[REPLY_OFFSETS]);
     json_integer(&writer, (int64_t)choice->characters);
-    choice->characters += text_characters(token->text, token->size);
+    choice->characters += token->hidden ? 0 : text_characters(token->text, token->size);
 }
 
 static void add_tokens(struct reply_choice *choice, struct buffer *columns, const struct api_event *event)
@@ -169,7 +176,7 @@ static void write_text_frame(struct api_reply *reply, const struct api_event *ev
         add_tokens(reply_choice(reply, event), columns, event);
         part.columns = columns;
     }
-    if (reply->call->return_token_ids)
+    if (reply->call->return_token_ids && event->type == API_EVENT_TEXT)
         reply_add_ids(&ids, event->tokens, event->token_count);
     write_frame(reply, &part, NULL, out);
     for (size_t column = 0; column < REPLY_COLUMNS; column++) {
@@ -183,7 +190,7 @@ static void write_text_frame(struct api_reply *reply, const struct api_event *ev
 static void stream_event(struct api_reply *reply, const struct api_event *event, struct buffer *out)
 {
     static const struct buffer none = {0};
-    if (event->type == API_EVENT_TEXT) {
+    if (event->type == API_EVENT_TEXT || event->type == API_EVENT_ECHO) {
         write_text_frame(reply, event, out);
     } else if (event->type == API_EVENT_STOP) {
         struct part part = {.choice = event->choice, .ids = &none};

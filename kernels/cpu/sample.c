@@ -418,8 +418,13 @@ void sample_draw(float *logits, uint32_t vocabulary, const struct sample_row *ro
             list_top(&draw, others < vocabulary ? others : vocabulary, total, result);
         memcpy(draw.raw, logits, vocabulary * sizeof(float));
     }
-    adjust(logits, vocabulary, row);
-    result->id = draw_token(&draw, row);
+    if (row->scores) {
+        CHECK(row->scored >= 0 && (uint32_t)row->scored < vocabulary);
+        result->id = row->scored;
+    } else {
+        adjust(logits, vocabulary, row);
+        result->id = draw_token(&draw, row);
+    }
     if (row->logprobs > 0)
         result->logprob = (float)((double)draw.raw[result->id] - total);
 }

@@ -36,6 +36,8 @@ static enum status check_args(const struct engine_args *args, struct error *erro
         return error_field(error, STATUS_INVALID, "max-sequences", "max-sequences is 0; at least 1 must run");
     if (args->prefill_chunk == 0)
         return error_field(error, STATUS_INVALID, "prefill-chunk", "prefill-chunk is 0; it must be at least 1");
+    if (args->score_rows == 0)
+        return error_field(error, STATUS_INVALID, "score_rows", "score_rows is 0; it must be at least 1");
     if (args->queue_max == 0)
         return error_field(error, STATUS_INVALID, "queue", "the queue's limit is 0; at least 1 must be able to wait");
     return STATUS_OK;
@@ -52,7 +54,19 @@ static enum status start(struct engine *engine, struct error *error)
     return STATUS_OK;
 }
 
-/* As much as the sequences that can run at once take at their longest, with all that a request may ask for. */
+static size_t longest_piece(const struct engine_args *args)
+{
+    size_t longest = 0;
+    for (uint32_t id = 0; id < model_config(args->model)->vocabulary; id++) {
+        struct tokenizer_piece piece = {0};
+        tokenizer_piece(args->tokenizer, (int32_t)id, &piece);
+        longest = size_max(longest, piece.size);
+    }
+    return longest;
+}
+
+/* As much as the sequences that can run at once take at their longest, with all that a request may ask for, and one
+ * prompt's log-probabilities on their way out. */
 static size_t request_bytes_max(const struct engine *engine)
 {
     static const struct api_stop stop = {.text = "", .size = STOP_BYTES_MAX};
@@ -63,8 +77,10 @@ static size_t request_bytes_max(const struct engine *engine)
     };
     struct sequence_args longest = {
         .call = &call, .prompt_count = engine->context, .tokens_max = engine->context, .end_count = END_IDS_MAX};
+    size_t echo =
+        2 * engine->context * mailbox_bytes_of(1, API_TOP_LOGPROBS_MAX, (1 + API_TOP_LOGPROBS_MAX) * engine->piece_max);
     size_t bytes;
-    return size_multiply(sequence_bytes(&longest), engine->args.sequences_max, &bytes) ? bytes : SIZE_MAX;
+    return size_multiply(sequence_bytes(&longest), engine->args.sequences_max, &bytes) ? bytes + echo : SIZE_MAX;
 }
 
 enum status engine_open(const struct engine_args *args, struct engine **out, struct error *error)
@@ -76,6 +92,7 @@ enum status engine_open(const struct engine_args *args, struct engine **out, str
         return error_no_memory(error, "the engine");
     engine->args = *args;
     engine->context = model_context(args->model);
+    engine->piece_max = longest_piece(args);
     engine->request_bytes_max = request_bytes_max(engine);
     engine->model_id = strdup(args->model_id == NULL ? "" : args->model_id);
     engine->args.model_id = engine->model_id;

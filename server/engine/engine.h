@@ -33,7 +33,7 @@ struct engine;
 struct engine_request;
 
 /* The model was opened with rows_max >= prefill_chunk + sequences_max, with sequences_max and logits_rows_max >=
- * sequences_max. */
+ * sequences_max + score_rows. */
 struct engine_args {
     struct model *model;              /* used by the engine thread alone from now on */
     enum activation_mode activations; /* as the model was opened: part of the cache's identity */
@@ -41,6 +41,7 @@ struct engine_args {
     const struct chat_template *chat_template; /* NULL: chat requests are refused with the reason */
     uint32_t sequences_max;                    /* running at once */
     uint32_t prefill_chunk;                    /* prompt tokens a step at most */
+    uint32_t score_rows;                       /* rows of a step at most whose tokens are prompts' and are scored */
     uint32_t step_ms;                          /* time a step should take; the prefill chunk adapts; 0: no adaption */
     uint32_t queue_max;                        /* requests waiting; more are refused with STATUS_BUSY */
     bool prefix_cache;

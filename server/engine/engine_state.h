@@ -31,7 +31,8 @@ struct engine {
     char *model_id;
     uint32_t context;         /* tokens a sequence may have */
     uint32_t pool_tokens_max; /* tokens of one sequence that fit the KV pool when it is alone there */
-    size_t request_bytes_max; /* of one request's sequences together */
+    size_t request_bytes_max; /* of one request's choices together */
+    size_t piece_max;         /* bytes of the longest token's text */
     struct kv_identity identity;
     atomic_uint holders; /* the owner, and every request */
 

@@ -273,7 +273,7 @@ static enum status open_parts(struct loop *loop, struct error *error)
     loop->decisions = calloc(loop->plan_max, sizeof(*loop->decisions));
     if (loop->planned == NULL || loop->views == NULL || loop->decisions == NULL)
         return error_no_memory(error, "the engine's plan");
-    if (step_batch_open(args->sequences_max, &loop->batch, error) != STATUS_OK)
+    if (step_batch_open(args->sequences_max, args->score_rows, &loop->batch, error) != STATUS_OK)
         return error->status;
     if (open_written(loop, error) != STATUS_OK)
         return error->status;

@@ -39,10 +39,11 @@ static bool side_open(struct mailbox_side *side, size_t text_max, size_t reserve
 }
 
 /* Both or none. */
-static enum status sides_open(struct mailbox_side sides[2], size_t text_max, uint32_t choices, struct error *error)
+static enum status sides_open(struct mailbox_side sides[2], size_t text_max, size_t prompt_max, uint32_t choices,
+                              struct error *error)
 {
     /* A STOP a choice; ACCEPTED, STARTED, END or ERROR. */
-    size_t reserve = ((size_t)choices + 4) * RECORD_BYTES + sizeof(struct error) + ALIGNMENT;
+    size_t reserve = ((size_t)choices + 4) * RECORD_BYTES + sizeof(struct error) + ALIGNMENT + prompt_max;
     if (side_open(&sides[0], text_max, reserve) && side_open(&sides[1], text_max, reserve))
         return STATUS_OK;
     free(sides[0].data);
@@ -53,7 +54,7 @@ enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choi
 {
     struct mailbox_side sides[2] = {{0}};
     *mailbox = (struct mailbox){0};
-    if (sides_open(sides, text_max, choices, error) != STATUS_OK)
+    if (sides_open(sides, text_max, 0, choices, error) != STATUS_OK)
         return error->status;
     mailbox->filling = sides[0];
     mailbox->taking = sides[1];
@@ -70,10 +71,11 @@ static void side_replace(struct mailbox_side *side, const struct mailbox_side *b
     side->text_max = by->text_max;
 }
 
-enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error)
+enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, size_t prompt_max, uint32_t choices,
+                           struct error *error)
 {
     struct mailbox_side sides[2] = {{0}};
-    if (sides_open(sides, text_max, choices, error) != STATUS_OK)
+    if (sides_open(sides, text_max, prompt_max, choices, error) != STATUS_OK)
         return error->status;
     pthread_mutex_lock(&mailbox->lock);
     CHECK(mailbox->filling.size == 0);
@@ -187,6 +189,8 @@ static void write_record(struct mailbox *mailbox, const struct api_event *event,
         copy_tokens(record, event, at);
     mailbox->last = side->size;
     side->size += bytes;
+    if (event->type == API_EVENT_PROMPT || event->type == API_EVENT_ECHO)
+        side->prompt_size += bytes;
 }
 
 /* Appends the text to the newest record. False: it does not belong there. */
@@ -199,7 +203,7 @@ static bool join_text(struct mailbox *mailbox, const struct api_event *event)
     if (record->type != API_EVENT_TEXT || record->token_count > 0 || record->choice != event->choice)
         return false;
     size_t bytes = size_round_up(RECORD_BYTES + record->text_size + event->text_size, ALIGNMENT);
-    if (mailbox->last + bytes > side->text_max)
+    if (mailbox->last - side->prompt_size + bytes > side->text_max)
         return false;
     memcpy(side->data + mailbox->last + RECORD_BYTES + record->text_size, event->text, event->text_size);
     record->text_size += event->text_size;
@@ -210,13 +214,13 @@ static bool join_text(struct mailbox *mailbox, const struct api_event *event)
 
 enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event *event)
 {
-    bool bounded = event->type == API_EVENT_PROMPT || event->type == API_EVENT_TEXT || event->type == API_EVENT_TOKENS;
+    bool bounded = event->type == API_EVENT_TEXT || event->type == API_EVENT_TOKENS;
     size_t bytes = record_bytes(event);
     enum mailbox_outcome outcome = MAILBOX_PUT;
     pthread_mutex_lock(&mailbox->lock);
     struct mailbox_side *side = &mailbox->filling;
     if (!join_text(mailbox, event)) {
-        if (bounded && side->size + bytes > side->text_max) {
+        if (bounded && side->size - side->prompt_size + bytes > side->text_max) {
             outcome = MAILBOX_FULL;
         } else {
             CHECK(side->size + bytes <= side->capacity);
@@ -233,6 +237,7 @@ enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event
 static bool swap_sides(struct mailbox *mailbox)
 {
     mailbox->taking.size = 0;
+    mailbox->taking.prompt_size = 0;
     mailbox->taken = 0;
     pthread_mutex_lock(&mailbox->lock);
     struct mailbox_side full = mailbox->filling;

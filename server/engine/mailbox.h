@@ -19,7 +19,8 @@ struct mailbox_side {
     unsigned char *data; /* (capacity): records, one after the other */
     size_t size;
     size_t capacity;
-    size_t text_max; /* bytes of it that text events may take */
+    size_t prompt_size; /* bytes of them that PROMPT and ECHO events take, which are not bounded */
+    size_t text_max;    /* bytes of it that others may take */
 };
 
 struct mailbox {
@@ -33,15 +34,17 @@ struct mailbox {
 enum mailbox_outcome {
     MAILBOX_PUT,
     MAILBOX_PUT_FIRST, /* the reader may have found it empty: wake it */
-    MAILBOX_FULL,      /* nothing was put; only for PROMPT, TEXT and TOKENS */
+    MAILBOX_FULL,      /* nothing was put; only for TEXT and TOKENS */
 };
 
 /* `text_max`: bytes of text events that may be on their way; `choices`: how many STOP events may come besides. */
 enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error);
 void mailbox_close(struct mailbox *mailbox);
 
-/* As if opened with these, when they are known later; on failure as before. Only before anything was put. */
-enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error);
+/* As if opened with these, when they are known later, and with room for all PROMPT and ECHO events besides: `prompt_max`
+ * bytes. On failure as before. Only before anything was put. */
+enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, size_t prompt_max, uint32_t choices,
+                           struct error *error);
 /* Makes room for one event of this size besides. Only before anything was put; false: no memory. */
 bool mailbox_enlarge(struct mailbox *mailbox, const struct api_event *event);
 enum mailbox_outcome mailbox_put(struct mailbox *mailbox, const struct api_event *event);

@@ -10,6 +10,19 @@ static uint32_t blocks(const struct loop *loop, uint32_t tokens)
     return (tokens + loop->limits.block_tokens - 1) / loop->limits.block_tokens;
 }
 
+/* Of a prompt that is still to be scored nothing is taken from the cache: each of its rows has logits to give. */
+static bool reads_cache(const struct sequence *sequence)
+{
+    return !sequence->scores || sequence->scored >= sequence->prompt_count;
+}
+
+static struct cache_lookup look(const struct loop *loop, const struct sequence *sequence)
+{
+    if (!reads_cache(sequence))
+        return (struct cache_lookup){0};
+    return cache_peek(loop->cache, sequence->request->root, sequence->ids, sequence->count);
+}
+
 /* ---- waiting ---- */
 
 static void set_held_back(struct loop *loop, struct sequence *sequence, bool held_back)
@@ -22,7 +35,7 @@ static void set_held_back(struct loop *loop, struct sequence *sequence, bool hel
 /* The pages needed are a lower bound: cached blocks of the hit that nobody else leases count too, once taken. */
 void place_look(struct loop *loop, struct sequence *sequence)
 {
-    struct cache_lookup found = cache_peek(loop->cache, sequence->request->root, sequence->ids, sequence->count);
+    struct cache_lookup found = look(loop, sequence);
     uint32_t shared = found.hit / loop->limits.block_tokens * loop->limits.pages_per_block;
     uint32_t pages = cache_pages_for(loop->cache, sequence->count);
     set_held_back(loop, sequence, found.pending > found.hit);
@@ -55,8 +68,9 @@ static bool acquire(struct loop *loop, struct sequence *sequence, uint32_t hit)
 {
     struct cache_copy copy;
     uint32_t whole = hit / loop->limits.block_tokens * loop->limits.block_tokens;
-    enum status status = cache_acquire(loop->cache, sequence->request->root, sequence->ids, sequence->count,
-                                       &sequence->lease, &sequence->hit, &copy);
+    uint32_t count = reads_cache(sequence) ? sequence->count : 1; /* at least one token is computed: nothing is found */
+    enum status status = cache_acquire(loop->cache, sequence->request->root, sequence->ids, count, &sequence->lease,
+                                       &sequence->hit, &copy);
     if (status != STATUS_OK)
         status = cache_acquire(loop->cache, sequence->request->root, sequence->ids, whole + 1, &sequence->lease,
                                &sequence->hit, &copy);
@@ -72,7 +86,7 @@ static bool acquire(struct loop *loop, struct sequence *sequence, uint32_t hit)
 enum place_outcome place_admit(struct loop *loop, struct sequence *sequence, uint32_t running)
 {
     CHECK(sequence->state == SEQUENCE_WAITING);
-    struct cache_lookup found = cache_peek(loop->cache, sequence->request->root, sequence->ids, sequence->count);
+    struct cache_lookup found = look(loop, sequence);
     if (found.pending > found.hit) {
         set_held_back(loop, sequence, true);
         sequence->pending = found.pending;

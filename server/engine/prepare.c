@@ -212,6 +212,25 @@ static enum status take_sequences(struct engine_request *request, uint32_t which
     return STATUS_OK;
 }
 
+/* Ids are given back as text with the control tokens that they name. */
+static enum status take_echo(struct engine_request *request, uint32_t which, const struct tokenizer_ids *ids,
+                             struct error *error)
+{
+    struct request_prompt *prompt = &request->prompts[which];
+    const struct api_prompt *given = &request->call->prompts[which];
+    prompt->echo = given->text;
+    prompt->echo_size = given->size;
+    if (given->text != NULL)
+        return STATUS_OK;
+    struct detokenizer detokenizer = detokenizer_start(request->engine->args.tokenizer, true);
+    for (size_t i = 0; i < ids->count; i++)
+        detokenizer_push(&detokenizer, ids->ids[i], &prompt->decoded);
+    detokenizer_finish(&detokenizer, &prompt->decoded);
+    prompt->echo = prompt->decoded.data;
+    prompt->echo_size = prompt->decoded.size;
+    return prompt->decoded.failed ? error_no_memory(error, "a prompt's text") : STATUS_OK;
+}
+
 static enum status prepare_prompt(struct prepare *prepare, struct engine_request *request, uint32_t which,
                                   struct error *error)
 {
@@ -235,6 +254,12 @@ static enum status prepare_prompt(struct prepare *prepare, struct engine_request
     if (status == STATUS_OK) {
         prompt->count = (uint32_t)ids.count;
         request->usage.prompt_tokens += prompt->count;
+        status = request->call->echo ? take_echo(request, which, &ids, error) : STATUS_OK;
+    }
+    if (status == STATUS_OK) {
+        size_t bytes = request_prompt_bytes(request, prompt);
+        request->prompt_bytes += bytes;
+        request->bytes += 2 * bytes;
         status = take_sequences(request, which, &ids, error);
     }
     tokenizer_ids_free(&ids);

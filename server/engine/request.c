@@ -44,6 +44,17 @@ bool request_wants_tokens(const struct engine_request *request)
     return request->call->logprobs || request->call->return_token_ids;
 }
 
+size_t request_prompt_bytes(const struct engine_request *request, const struct request_prompt *prompt)
+{
+    const struct api_call *call = request->call;
+    uint32_t top = call->top_logprobs;
+    size_t bytes = call->return_token_ids ? mailbox_bytes_of(prompt->count, 0, 0) : 0;
+    size_t echo = call->echo ? mailbox_bytes_of(0, 0, prompt->echo_size) : 0;
+    if (call->echo && call->logprobs)
+        echo += prompt->count * mailbox_bytes_of(1, top, (1 + (size_t)top) * request->engine->piece_max);
+    return bytes + echo * request->choices_each;
+}
+
 enum status request_make_room(struct engine_request *request, struct error *error)
 {
     const struct api_call *call = request->call;
@@ -52,10 +63,7 @@ enum status request_make_room(struct engine_request *request, struct error *erro
     for (uint32_t i = 0; i < request->prompt_count && bytes < most; i++)
         bytes += mailbox_bytes_for(request->choices_each, request->prompts[i].tokens_max, tokens,
                                    call->logprobs ? call->top_logprobs : 0);
-    bytes = size_min(bytes, most);
-    for (uint32_t i = 0; call->return_token_ids && i < request->prompt_count; i++)
-        bytes += mailbox_bytes_of(request->prompts[i].count, 0, 0);
-    return mailbox_resize(&request->mailbox, bytes, request->choices, error);
+    return mailbox_resize(&request->mailbox, size_min(bytes, most), request->prompt_bytes, request->choices, error);
 }
 
 static void free_parts(struct engine_request *request)
@@ -138,6 +146,8 @@ void request_let_go(struct engine_request *request)
     for (uint32_t i = 0; request->sequences != NULL && i < request->choices; i++)
         sequence_close(&request->sequences[i]);
     free(request->sequences);
+    for (uint32_t i = 0; request->prompts != NULL && i < request->prompt_count; i++)
+        buffer_free(&request->prompts[i].decoded);
     free(request->prompts);
     free(request->end_ids);
     mailbox_close(&request->mailbox);

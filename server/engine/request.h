@@ -19,9 +19,12 @@ enum request_cancel { REQUEST_GOES_ON, REQUEST_CANCELLED, REQUEST_DISCONNECTED, 
 struct request_prompt {
     uint32_t count;      /* tokens */
     uint32_t tokens_max; /* drawn for each choice at most */
-    bool started;        /* the engine thread's, as are the next two */
-    uint32_t cached;     /* tokens found when it started */
-    uint32_t written;    /* tokens computed and kept */
+    const char *echo;    /* (echo_size): text that each choice begins with; of the call, or `decoded` */
+    size_t echo_size;
+    struct buffer decoded;
+    bool started;     /* the engine thread's, as are the next two */
+    uint32_t cached;  /* tokens found when it started */
+    uint32_t written; /* tokens computed and kept */
 };
 
 struct engine_request {
@@ -57,7 +60,8 @@ struct engine_request {
     struct sequence *sequences; /* (choices) */
     uint32_t choices;           /* of all prompts ... */
     uint32_t choices_each;      /* ... and of each */
-    size_t bytes;               /* that the sequences take, about */
+    size_t bytes;               /* that all choices take, about; of them, twice ... */
+    size_t prompt_bytes;        /* ... the events that tell of prompts */
     bool has_seed;              /* given or drawn */
     uint64_t seed;
 
@@ -87,6 +91,8 @@ enum status request_open(struct engine *engine, const struct engine_submission *
                          struct error *error);
 /* Makes the call of the body, if that is what was submitted. */
 enum status request_parse(struct engine_request *request, struct error *error);
+/* What the events that tell of a prompt take: its ids, its echo for each of its choices. */
+size_t request_prompt_bytes(const struct engine_request *request, const struct request_prompt *prompt);
 /* For the events of a request whose prompts are known. Before anything is posted. */
 enum status request_make_room(struct engine_request *request, struct error *error);
 void request_let_go(struct engine_request *request);

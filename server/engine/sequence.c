@@ -83,6 +83,8 @@ enum status sequence_open(const struct sequence_args *args, struct sequence *out
     *out = (struct sequence){
         .request = args->request,
         .prompt = args->of,
+        .scores = args->draw == 0 && args->call->echo && args->call->logprobs,
+        .scored = 1,
         .choice = args->choice,
         .capacity = args->prompt_count + args->tokens_max,
         .count = args->prompt_count,
@@ -107,4 +109,10 @@ void sequence_close(struct sequence *sequence)
 bool sequence_decodes(const struct sequence *sequence)
 {
     return sequence->count > sequence->prompt_count && sequence->count - sequence->committed == 1;
+}
+
+uint32_t sequence_rows_to_score(const struct sequence *sequence)
+{
+    uint32_t rows = sequence->prompt_count - 1;
+    return sequence->scores && sequence->committed < rows ? rows - sequence->committed : 0;
 }

@@ -38,7 +38,10 @@ struct sequence {
     uint64_t drawn_ns;         /* when its last token was; 0: none yet */
     uint32_t computed_before;  /* the most that `committed` ever was: more than that is not recomputation */
 
-    bool preempted;        /* WAITING: it ran before */
+    bool preempted;  /* WAITING: it ran before */
+    bool scores;     /* the prompt's tokens are scored: nothing of it may come from the cache until that is done ... */
+    uint32_t scored; /* ... for so many of them; the first one has no score */
+
     bool held_back;        /* WAITING: another sequence computes a prefix of this one ... */
     uint32_t pending;      /* ... and this many tokens can be had from it */
     uint32_t rows_left;    /* WAITING: expected after the hit */
@@ -70,5 +73,7 @@ void sequence_close(struct sequence *sequence); /* without a lease */
 
 /* Whether the row that is computed next for it comes of a token it has just drawn. */
 bool sequence_decodes(const struct sequence *sequence);
+/* How many of the next rows have a score: each that of the token behind it. */
+uint32_t sequence_rows_to_score(const struct sequence *sequence);
 
 #endif

@@ -1,8 +1,11 @@
 /* The step loop's body. Nothing here allocates. */
 #include "server/engine/step.h"
 
+#include <math.h>
+
 #include "kernels/base/check.h"
 #include "kernels/base/log.h"
+#include "kernels/base/size.h"
 #include "server/engine/engine_state.h"
 #include "server/engine/place.h"
 
@@ -16,20 +19,27 @@
 
 /* ---- plan ---- */
 
+/* A prompt that is scored takes no more of the step's budget than it can use. */
+static uint32_t at_once(const struct loop *loop, const struct sequence *sequence, uint32_t rows)
+{
+    uint32_t to_score = sequence_rows_to_score(sequence);
+    return to_score == 0 ? rows : (uint32_t)size_min(to_score, loop->batch.scores_max);
+}
+
 static struct scheduler_sequence view_of(const struct loop *loop, const struct sequence *sequence)
 {
     struct scheduler_sequence view = {.slots = step_batch_forks(sequence) ? sequence->request->choices_each : 1};
     if (sequence->state == SEQUENCE_WAITING) {
         view.phase = SCHEDULER_WAITING;
         view.position = sequence->count - sequence->rows_left;
-        view.rows_left = sequence->rows_left;
+        view.rows_left = at_once(loop, sequence, sequence->rows_left);
         view.pages_needed = sequence->pages_needed;
         view.held_back = sequence->held_back;
         return view;
     }
     view.phase = sequence_decodes(sequence) ? SCHEDULER_DECODE : SCHEDULER_PREFILL;
     view.position = sequence->committed;
-    view.rows_left = sequence->count - sequence->committed;
+    view.rows_left = at_once(loop, sequence, sequence->count - sequence->committed);
     view.pages_needed = place_pages_to_extend(loop, sequence);
     view.pages_held = place_pages_held(loop, sequence);
     return view;
@@ -75,6 +85,69 @@ static bool preempt(struct loop *loop)
     return any;
 }
 
+static struct api_token token_of(const struct loop *loop, int32_t id, float logprob)
+{
+    struct tokenizer_piece piece = {0};
+    tokenizer_piece(loop->engine->args.tokenizer, id, &piece);
+    return (struct api_token){.id = id, .text = piece.data, .size = piece.size, .logprob = logprob};
+}
+
+static void attach_token(struct loop *loop, const struct engine_request *request, const struct sample_result *result,
+                         struct api_event *event)
+{
+    loop->tokens[0] = token_of(loop, result->id, result->logprob);
+    loop->tokens[0].top = &loop->tokens[1];
+    if (request->call->logprobs)
+        loop->tokens[0].top_count = result->top_count;
+    for (uint32_t i = 0; i < loop->tokens[0].top_count; i++)
+        loop->tokens[1 + i] = token_of(loop, result->top[i].id, result->top[i].logprob);
+    event->tokens = loop->tokens;
+    event->token_count = 1;
+}
+
+/* There is room for it: it was made for all that a request's prompts have to say. */
+static void post_of_prompt(const struct sequence *first, struct api_event *event)
+{
+    uint32_t choices = first->request->choices_each;
+    event->type = API_EVENT_ECHO;
+    for (uint32_t i = 0; i < choices; i++) {
+        event->choice = first[i].choice;
+        CHECK(request_post(first->request, event));
+    }
+}
+
+/* The prompt's text, and its first token, which nothing comes before. */
+static void post_echo(struct loop *loop, const struct sequence *first)
+{
+    const struct api_call *call = first->request->call;
+    struct api_event event = {.text = first->prompt->echo, .text_size = first->prompt->echo_size};
+    if (!call->echo)
+        return;
+    if (first->scores) {
+        struct tokenizer_piece piece = {0};
+        tokenizer_piece(loop->engine->args.tokenizer, first->ids[0], &piece);
+        loop->tokens[0] = token_of(loop, first->ids[0], NAN);
+        loop->tokens[0].hidden = piece.control && call->prompts[0].text != NULL; /* it was put before the text */
+        event.tokens = loop->tokens;
+        event.token_count = 1;
+    }
+    post_of_prompt(first, &event);
+}
+
+/* The rows that are now committed told of the tokens behind them; one that was preempted has told of some before. */
+static void post_scores(struct loop *loop, struct sequence *first, uint32_t rows, const struct sample_result *results)
+{
+    for (uint32_t i = 0; i < rows; i++) {
+        uint32_t place = first->committed - rows + i + 1;
+        struct api_event event = {.text = ""};
+        if (place < first->scored)
+            continue;
+        attach_token(loop, first->request, &results[i], &event);
+        post_of_prompt(first, &event);
+        first->scored = place + 1;
+    }
+}
+
 static void observe(struct loop *loop, enum stats_histogram which, uint64_t from_ns, uint64_t to_ns)
 {
     stats_observe(&loop->engine->stats, which, (double)(to_ns - from_ns) / 1e9);
@@ -90,10 +163,12 @@ static void post_started(struct loop *loop, struct sequence *sequence)
     prompt->cached = sequence->hit;
     request->usage.cached_tokens += sequence->hit;
     loop->status.cached_tokens += sequence->hit;
-    if (loop->status.prefix_cache)
+    if (loop->status.prefix_cache && !sequence->scores)
         loop->status.queried_tokens += prompt->count;
-    if (request->started)
+    if (request->started) {
+        post_echo(loop, sequence);
         return;
+    }
     request->started = true;
     request->started_ns = clock_ns();
     observe(loop, STATS_QUEUE_SECONDS, request->submitted_ns, request->started_ns);
@@ -101,6 +176,7 @@ static void post_started(struct loop *loop, struct sequence *sequence)
     engine_waits_no_more(loop->engine, request);
     struct api_event event = {.type = API_EVENT_STARTED, .usage = request->usage};
     request_post(request, &event);
+    post_echo(loop, sequence);
 }
 
 /* One that does not get in for lack of pages keeps those behind it out, as in the plan. */
@@ -129,8 +205,9 @@ static void fill_batch(struct loop *loop)
         if (decision->action != SCHEDULER_RUN && decision->action != SCHEDULER_ADMIT)
             continue;
         uint32_t left = sequence->count - sequence->committed;
-        if (place_extend(loop, sequence))
-            step_batch_add(&loop->batch, sequence, decision->rows < left ? decision->rows : left, loop->groups);
+        uint32_t rows = step_batch_rows(&loop->batch, sequence, decision->rows < left ? decision->rows : left);
+        if (rows > 0 && place_extend(loop, sequence))
+            step_batch_add(&loop->batch, sequence, rows, loop->groups);
     }
 }
 
@@ -230,26 +307,6 @@ static void post_stop(struct loop *loop, struct sequence *sequence, enum api_sto
         loop_end_request(loop, request, NULL);
 }
 
-static struct api_token token_of(const struct loop *loop, int32_t id, float logprob)
-{
-    struct tokenizer_piece piece = {0};
-    tokenizer_piece(loop->engine->args.tokenizer, id, &piece);
-    return (struct api_token){.id = id, .text = piece.data, .size = piece.size, .logprob = logprob};
-}
-
-static void attach_token(struct loop *loop, const struct engine_request *request, const struct sample_result *result,
-                         struct api_event *event)
-{
-    loop->tokens[0] = token_of(loop, result->id, result->logprob);
-    loop->tokens[0].top = &loop->tokens[1];
-    if (request->call->logprobs)
-        loop->tokens[0].top_count = result->top_count;
-    for (uint32_t i = 0; i < loop->tokens[0].top_count; i++)
-        loop->tokens[1 + i] = token_of(loop, result->top[i].id, result->top[i].logprob);
-    event->tokens = loop->tokens;
-    event->token_count = 1;
-}
-
 /* False: the reader is too far behind, or there is no memory for its text; the request has ended. */
 static bool post_text(struct loop *loop, struct sequence *sequence, const struct sample_result *result,
                       const struct deliver_output *output)
@@ -334,6 +391,10 @@ static void take_result(struct loop *loop, const struct step_entry *entry, const
         return;
     count_rows(loop, sequence, entry->rows);
     place_commit(loop, sequence, entry->rows);
+    if (entry->scores) {
+        post_scores(loop, sequence, entry->rows, results);
+        return;
+    }
     if (entry->draws == 0) {
         if (sequence->sampler == NULL && sequence->committed == sequence->count)
             finish_prefill_only(loop, sequence);

@@ -267,6 +267,11 @@ def token_ids_come(bed, path):
     assert "token_ids" not in bed.ask(path)["choices"][0]
 
 
+@proof("echo", paths=(COMPLETIONS,))
+def the_prompt_comes_back(bed, path):
+    assert bed.text(path, echo=True) == "The sea is" + bed.text(path)
+
+
 @proof("cache_salt")
 def salts_keep_caches_apart(bed, path):
     def cached(**more):

@@ -10,7 +10,7 @@ PROMPTS = ["Once upon a time", "The capital of France is", "One, two, three, fou
 
 
 def ask(prompt, **fields):
-    return {"prompt": prompt, "max_tokens": 8, "temperature": 0, **fields}
+    return {"prompt": prompt, "max_tokens": 3, "temperature": 0, **fields}
 
 
 def frames(server, body):
@@ -93,6 +93,49 @@ def batches_that_cannot_be_are_refused(server):
         assert error["param"].startswith("prompt"), (str(prompt)[:40], error)
     error = server.error(COMPLETIONS, ask(["a", "b " * 100000]))
     assert error["code"] == "context_length_exceeded" and error["param"] == "prompt", error
+
+
+# ---- echo ----
+
+
+@test
+def an_echo_begins_with_the_prompt(server):
+    one, several = PROMPTS[0], PROMPTS[:2]
+    for prompt, asked in ((one, ({}, {"logprobs": 2}, {"max_tokens": 0})), (several, ({"n": 2}, {"logprobs": 0, "n": 2}))):
+        prompts = prompt if isinstance(prompt, list) else [prompt]
+        for fields in asked:
+            count = fields.get("n", 1)
+            plain = server.ok(COMPLETIONS, ask(prompt, **{**fields, "logprobs": None}))
+            echo = server.ok(COMPLETIONS, ask(prompt, echo=True, **fields))
+            for index, choice in enumerate(echo["choices"]):
+                assert choice["text"] == prompts[index // count] + plain["choices"][index]["text"], (fields, choice)
+            assert echo["usage"]["completion_tokens"] == plain["usage"]["completion_tokens"]
+            same(echo["choices"], joined(frames(server, ask(prompt, echo=True, **fields))))
+
+
+@test
+def a_harness_finds_the_scores_of_a_prompt(server):
+    """As lm-eval asks: token_logprobs[context:-1] belong to what follows the context."""
+    text = PROMPTS[1] + server.ok(COMPLETIONS, ask(PROMPTS[1], max_tokens=6))["choices"][0]["text"]
+    ids = server.ok("/tokenize", {"prompt": text})["tokens"]
+    context = len(server.ok("/tokenize", {"prompt": PROMPTS[1]})["tokens"])
+    body = {"prompt": [ids, ids[:3]], "temperature": 0, "max_tokens": 1, "logprobs": 1, "seed": 1234, "echo": True}
+    reply = server.ok(COMPLETIONS, body)
+    assert reply["usage"]["prompt_tokens_details"]["cached_tokens"] == 0
+    assert reply["usage"]["prompt_tokens"] == len(ids) + 3
+    for choice, prompt in zip(reply["choices"], body["prompt"]):
+        lists = choice["logprobs"]
+        assert {len(values) for values in lists.values()} == {len(prompt) + 1}
+        assert lists["token_logprobs"][0] is None and lists["top_logprobs"][0] is None
+        assert all(value <= 0 for value in lists["token_logprobs"][1:])
+        for token, offset in zip(lists["tokens"], lists["text_offset"]):
+            assert choice["text"][offset:].startswith(token), (token, offset)
+    lists = reply["choices"][0]["logprobs"]
+    for place in range(context, len(ids)):  # each was drawn greedily: it is the most probable one, with the same bits
+        assert max(lists["top_logprobs"][place].values()) == lists["token_logprobs"][place]
+        drawn = server.ok(COMPLETIONS, ask(ids[:place], max_tokens=1, logprobs=1))["choices"][0]["logprobs"]
+        assert drawn["token_logprobs"] == [lists["token_logprobs"][place]], place
+        assert drawn["top_logprobs"] == [lists["top_logprobs"][place]], place
 
 
 def main():

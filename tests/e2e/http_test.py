@@ -270,7 +270,7 @@ def fields_that_are_not_built_are_named(server):
     ):
         error = server.error(CHAT, chat("a", **{field: value}))
         assert error["param"] == field and error["code"] == "unsupported_parameter", error
-    for field, value in (("echo", True), ("suffix", "x"), ("best_of", 3)):
+    for field, value in (("suffix", "x"), ("best_of", 3)):
         error = server.error(COMPLETIONS, {**completion("a"), field: value})
         assert error["param"] == field and error["code"] == "unsupported_parameter", error
 

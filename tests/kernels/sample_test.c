@@ -44,6 +44,8 @@ static void fill_row(struct sample_row *row, uint64_t *state)
         .seed = test_random(state),
         .position = (uint32_t)test_random_below(state, 1000),
         .logprobs = (uint32_t)test_random_below(state, 8),
+        .scores = test_random_below(state, 4) == 0,
+        .scored = (int32_t)test_random_below(state, VOCABULARY),
     };
 }
 

@@ -473,6 +473,28 @@ START_TEST(what_is_not_a_finite_number_is_not_drawn)
 }
 END_TEST
 
+/* The token that is drawn and the one that is scored have the same bits. */
+START_TEST(a_scored_token_has_the_logprob_it_has_when_drawn)
+{
+    uint64_t state = test_seed() + 99;
+    for (uint32_t round = 0; round < 200; round++) {
+        struct sample_row row = random_row(500, &state);
+        row.logprobs = 1 + round % 4;
+        random_logits(logits_store, 500, 2, &state);
+        struct sample_result drawn = draw(logits_store, 500, &row);
+        row.scores = true;
+        row.scored = drawn.id;
+        struct sample_result scored = draw(logits_store, 500, &row);
+        ck_assert_mem_eq(&scored, &drawn, sizeof(drawn));
+        row.scored = (int32_t)(round % 500);
+        scored = draw(logits_store, 500, &row);
+        ck_assert_int_eq(scored.id, row.scored);
+        for (uint32_t i = 0; i < scored.top_count; i++)
+            ck_assert(scored.top[i].id != scored.id || scored.top[i].logprob == scored.logprob);
+    }
+}
+END_TEST
+
 Suite *suite(void)
 {
     Suite *sample = suite_create("sample");
@@ -491,6 +513,7 @@ Suite *suite(void)
     tcase_add_test(cases, more_log_probabilities_than_tokens_list_them_all);
     tcase_add_test(cases, log_probabilities_do_not_change_the_draw);
     tcase_add_test(cases, what_is_not_a_finite_number_is_not_drawn);
+    tcase_add_test(cases, a_scored_token_has_the_logprob_it_has_when_drawn);
     suite_add_tcase(sample, cases);
     return sample;
 }

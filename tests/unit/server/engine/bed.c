@@ -79,7 +79,7 @@ static void open_model(struct bed *bed, const struct bed_args *args)
         .kv_bytes = pages * page_bytes(),
         .rows_max = args->prefill_chunk + sequences,
         .sequences_max = sequences,
-        .logits_rows_max = sequences,
+        .logits_rows_max = sequences + BED_SCORE_ROWS,
     };
     tiny_model_save(&tiny, path);
     ck_assert_msg(model_file_open(path, &file, &error) == STATUS_OK, "%s", error.text);
@@ -109,6 +109,7 @@ void bed_open(struct bed *bed, const struct bed_args *given)
         .sequences_max = args.sequences_max,
         .prefill_chunk = args.prefill_chunk,
         .queue_max = args.queue_max == 0 ? 64 : args.queue_max,
+        .score_rows = BED_SCORE_ROWS,
         .prefix_cache = !args.no_cache,
         .cache_key_bits = args.key_bits,
         .model_id = "tiny",
@@ -256,6 +257,10 @@ static void take_event(struct bed_reply *reply, const struct api_event *event)
         reply->started = true;
         reply->start = event->usage;
         break;
+    case API_EVENT_ECHO:
+        ck_assert(choice->count == choice->echoed); /* before anything that was drawn */
+        choice->echoed += event->token_count;
+        /* fallthrough */
     case API_EVENT_TEXT:
     case API_EVENT_TOKENS:
         ck_assert(!choice->stopped && (event->type == API_EVENT_TOKENS || reply->started));

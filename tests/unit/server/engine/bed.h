@@ -13,6 +13,7 @@
 #define BED_CHOICES_MAX 8
 #define BED_CONTEXT 2048
 #define BED_BLOCK 32
+#define BED_SCORE_ROWS 7
 
 struct bed_args {
     uint32_t pages;               /* of the KV pool; 0: four times the context */
@@ -46,6 +47,7 @@ struct bed_choice {
     int32_t ids[BED_CONTEXT]; /* (count), with their log-probabilities */
     float logprobs[BED_CONTEXT];
     uint32_t count;
+    uint32_t echoed; /* of them the prompt's */
     struct buffer text;
     bool stopped;
     enum api_stop_reason reason;

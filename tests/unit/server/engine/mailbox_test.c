@@ -218,7 +218,7 @@ START_TEST(one_that_was_opened_small_is_made_larger)
     mailbox_close(&mailbox);
     open_with(0);
     ck_assert_int_eq(put_text(0, "no room"), MAILBOX_FULL);
-    ck_assert_int_eq(mailbox_resize(&mailbox, 4096, 6, &error), STATUS_OK);
+    ck_assert_int_eq(mailbox_resize(&mailbox, 4096, 0, 6, &error), STATUS_OK);
     for (int round = 0; round < 4; round++) { /* both sides */
         ck_assert_int_eq(put_text(0, "room"), MAILBOX_PUT_FIRST);
         for (uint32_t choice = 0; round == 3 && choice < 6; choice++)

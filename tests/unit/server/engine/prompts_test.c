@@ -1,4 +1,5 @@
 /* Requests with several prompts, and prompts that must not share KV. */
+#include <math.h>
 #include <string.h>
 
 #include "server/engine/identity.h"
@@ -111,6 +112,95 @@ START_TEST(a_batch_that_needs_too_much_memory_is_refused)
 }
 END_TEST
 
+static struct api_call *echo_call(const int32_t *ids, uint32_t count, uint32_t choices, uint32_t max_tokens)
+{
+    struct api_call *call = bed_call(ids, count, max_tokens);
+    call->echo = true;
+    call->choices = choices;
+    return call;
+}
+
+/* The echo of `echo` tells of ids from..to-1 what `drawn` told when it drew them. */
+static void expect_same_scores(const struct bed_choice *echo, const struct bed_choice *drawn, uint32_t from,
+                               uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        ck_assert_int_eq(echo->ids[i], drawn->ids[i - from]);
+        ck_assert(memcmp(&echo->logprobs[i], &drawn->logprobs[i - from], sizeof(float)) == 0);
+    }
+}
+
+START_TEST(a_prompts_token_is_scored_as_when_it_was_drawn)
+{
+    int32_t ids[TOKENS + 60];
+    bed_open(&bed, &(struct bed_args){.prefill_chunk = 33});
+    bed_prompt(0, ids, TOKENS);
+    struct bed_reply *drawn = bed_run(&bed, bed_call(ids, TOKENS, 60));
+    memcpy(ids + TOKENS, drawn->choices[0].ids, 60 * sizeof(*ids));
+    struct bed_reply *echo = bed_run(&bed, echo_call(ids, TOKENS + 60, 2, 5));
+    ck_assert_uint_eq(echo->usage.cached_tokens, 0); /* although all of it is there */
+    for (uint32_t j = 0; j < 2; j++) {
+        const struct bed_choice *choice = &echo->choices[j];
+        ck_assert_uint_eq(choice->echoed, TOKENS + 60);
+        ck_assert_uint_eq(choice->count, TOKENS + 65);
+        ck_assert(isnan(choice->logprobs[0]));
+        ck_assert(memcmp(choice->ids, ids, sizeof(ids)) == 0);
+        expect_same_scores(choice, &drawn->choices[0], TOKENS, TOKENS + 60);
+    }
+    struct bed_reply *only = bed_run(&bed, echo_call(ids, TOKENS + 60, 1, 0));
+    ck_assert_uint_eq(only->choices[0].count, TOKENS + 60);
+    ck_assert(memcmp(only->choices[0].logprobs, echo->choices[0].logprobs, (TOKENS + 60) * sizeof(float)) == 0);
+    struct bed_reply *one = bed_run(&bed, echo_call(ids, 1, 1, 3));
+    ck_assert_uint_eq(one->choices[0].echoed, 1);
+    bed_release(one);
+    bed_release(only);
+    bed_release(echo);
+    bed_release(drawn);
+}
+END_TEST
+
+START_TEST(an_echo_without_logprobs_uses_the_cache)
+{
+    int32_t ids[TOKENS];
+    bed_open(&bed, &(struct bed_args){0});
+    bed_prompt(0, ids, TOKENS);
+    struct bed_reply *plain = bed_run(&bed, bed_call(ids, TOKENS, 9));
+    struct api_call *call = echo_call(ids, TOKENS, 1, 9);
+    call->logprobs = false;
+    struct bed_reply *echo = bed_run(&bed, call);
+    ck_assert_uint_eq(echo->usage.cached_tokens, TOKENS - 1);
+    ck_assert_uint_eq(echo->choices[0].echoed, 0);
+    ck_assert_uint_gt(echo->choices[0].text.size, plain->choices[0].text.size);
+    bed_release(echo);
+    bed_release(plain);
+}
+END_TEST
+
+START_TEST(scores_survive_preemption_and_neighbours)
+{
+    enum { ALL = 6 };
+    struct bed_reply *replies[ALL], *alone[ALL];
+    struct bed reference;
+    int32_t ids[TOKENS];
+    bed_open(&bed, &(struct bed_args){.pages = 10, .sequences_max = 6, .prefill_chunk = 48});
+    for (uint32_t i = 0; i < ALL; i++) {
+        bed_prompt(i, ids, TOKENS);
+        replies[i] = bed_submit(&bed, echo_call(ids, TOKENS, 1, 60));
+    }
+    bed_open_reference(&reference);
+    for (uint32_t i = 0; i < ALL; i++) {
+        bed_prompt(i, ids, TOKENS);
+        alone[i] = bed_run(&reference, echo_call(ids, TOKENS, 1, 60));
+        bed_finish(replies[i]);
+        ck_assert_msg(!replies[i]->failed, "%s", replies[i]->error.text);
+        bed_expect_equal(replies[i], 0, alone[i], 0);
+        bed_release(replies[i]);
+        bed_release(alone[i]);
+    }
+    bed_end(&reference);
+}
+END_TEST
+
 static struct bed_reply *run_in(const char *space, const char *salt)
 {
     struct api_call *call = single_call(0, 1, 4);
@@ -186,6 +276,9 @@ Suite *suite(void)
     tcase_add_test(tests, a_cancelled_batch_leaves_nothing);
     tcase_add_test(tests, a_prompt_that_cannot_be_served_refuses_the_batch);
     tcase_add_test(tests, a_batch_that_needs_too_much_memory_is_refused);
+    tcase_add_test(tests, a_prompts_token_is_scored_as_when_it_was_drawn);
+    tcase_add_test(tests, an_echo_without_logprobs_uses_the_cache);
+    tcase_add_test(tests, scores_survive_preemption_and_neighbours);
     tcase_add_test(tests, spaces_and_salts_do_not_share);
     tcase_add_test(tests, nobody_waits_for_a_prefix_of_another_salt);
     tcase_add_test(tests, no_space_and_no_salt_is_the_bare_identity);
