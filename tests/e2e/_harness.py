@@ -117,7 +117,7 @@ class Server:
         return os.pread(self.log.fileno(), size, 0).decode(errors="replace")  # its offset is the server's
 
     def stop(self):
-        """Ends it as an operator would; returns its exit status."""
+        """Ends it as an operator would; returns its exit status. What a sanitizer found, leaks too, is an error."""
         if self in Server.running:
             Server.running.remove(self)
         if self.process.poll() is None:
@@ -127,6 +127,10 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
+        log = self.read_log()
+        found = re.search(r"(Address|Leak|Thread)Sanitizer:|runtime error:", log)
+        if found:
+            raise RuntimeError(f"a sanitizer's report: {log[max(0, found.start() - 80) :][:6000]}")
         return self.process.returncode
 
     def __enter__(self):

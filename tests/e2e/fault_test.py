@@ -4,6 +4,7 @@ where the HTTP library had no memory, a closed connection; and the next one is a
     fault_test.py [--long]    --long: every allocation of a request's life, not a sample
 """
 import http.client
+import json
 import os
 import random
 import re
@@ -82,6 +83,14 @@ KINDS = [
         {"prompt": "A lake is", "n": 2, "max_tokens": 4, "temperature": 1, "seed": 7},
         choices_of,
     ),
+    Kind(
+        "completions of a batch",
+        "POST",
+        "/v1/completions",
+        {"prompt": ["A lake is", "A river"], "logprobs": 2, "max_tokens": 3, "temperature": 0},
+        choices_of,
+    ),
+    Kind("template", "POST", "/apply-template", {"messages": chat()["messages"]}, json_of),
     Kind("tokenize", "POST", "/tokenize", {"prompt": "a river, a lake", "return_token_strs": True}, json_of),
     Kind("detokenize", "POST", "/detokenize", {"tokens": [504, 9837, 314]}, json_of),
     Kind("models", "GET", "/v1/models", None, json_of),
@@ -173,14 +182,18 @@ def file_count(server):
     return len(os.listdir(f"/proc/{server.process.pid}/fd"))
 
 
+def expect_files(server, before):
+    deadline = time.monotonic() + IDLE_S
+    while file_count(server) > before and time.monotonic() < deadline:
+        server.health()
+    assert file_count(server) <= before, "file descriptors were lost"
+
+
 def make_memory_test(kind, name, last_of):
     def memory_test(server):
         before = file_count(server)
         sweep(server, kind, last_of)
-        deadline = time.monotonic() + 5
-        while file_count(server) > before and time.monotonic() < deadline:
-            server.health()
-        assert file_count(server) <= before, "file descriptors were lost"
+        expect_files(server, before)
 
     memory_test.__name__ = name
     test(memory_test)
@@ -190,6 +203,29 @@ for one in KINDS:
     words = one.name.replace(" ", "_").replace("=", "_")
     make_memory_test(one, f"{words}_survives_an_allocation_that_fails", lambda first: first)
     make_memory_test(one, f"{words}_survives_memory_that_stays_away", lambda first: FOR_EVER)
+
+
+@test
+def a_crowd_of_good_bad_and_gone_clients_leaves_nothing(server):
+    """Under the address sanitizer the end of the server tells what was lost."""
+    draw = random.Random(3)
+    before = file_count(server)
+    for turn in range(300 if LONG else 100):
+        kind = draw.choice(KINDS)
+        act = draw.randrange(4)
+        if act == 0 or kind.body is None:
+            assert ask(server, kind).status < 500, kind.name
+        elif act == 1:
+            text = json.dumps(kind.body)
+            bad = text[: draw.randrange(1, len(text))]
+            assert server.post(kind.path, bad).status == 400, bad
+        else:
+            request = server.open_stream(kind.path, {**kind.body, "stream": bool(turn & 1)})
+            if act == 2:
+                request.socket.recv(draw.randrange(1, 200))
+            draw.choice((request.close, request.reset))()
+    expect_baseline(server)
+    expect_files(server, before)
 
 
 if __name__ == "__main__":
