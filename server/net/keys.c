@@ -39,6 +39,12 @@ bool key_digest(const char *secret, size_t size, uint8_t digest[KEY_DIGEST_BYTES
     return gnutls_hash_fast(GNUTLS_DIG_SHA256, secret, size, digest) == 0;
 }
 
+bool key_digest_is_empty(const uint8_t digest[KEY_DIGEST_BYTES])
+{
+    uint8_t empty[KEY_DIGEST_BYTES];
+    return key_digest("", 0, empty) && key_digest_equal(digest, empty);
+}
+
 bool key_digest_equal(const uint8_t a[KEY_DIGEST_BYTES], const uint8_t b[KEY_DIGEST_BYTES])
 {
     return gnutls_memcmp(a, b, KEY_DIGEST_BYTES) == 0;

@@ -52,6 +52,8 @@ const char *key_space(const struct key *key);
 
 /* The digest of a key; false: the library refused. */
 bool key_digest(const char *secret, size_t size, uint8_t digest[KEY_DIGEST_BYTES]);
+/* Of no bytes at all: what a hash is that was made of a variable that was not set. Anybody would have that key. */
+bool key_digest_is_empty(const uint8_t digest[KEY_DIGEST_BYTES]);
 bool key_digest_equal(const uint8_t a[KEY_DIGEST_BYTES], const uint8_t b[KEY_DIGEST_BYTES]); /* constant time */
 /* The digest of an option's key, or of the first line of the file behind "@". */
 enum status key_option_digest(const char *value, const char *option, uint8_t digest[KEY_DIGEST_BYTES],

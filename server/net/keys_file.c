@@ -94,6 +94,8 @@ static enum status set_field(struct keys_reader *reader, enum field_kind kind, s
     case FIELD_HASH:
         if (!set_hash(entry->digest, value, size))
             return fail_here(reader, "key_sha256 must be 64 hexadecimal digits: printf %s KEY | sha256sum", error);
+        if (key_digest_is_empty(entry->digest))
+            return fail_here(reader, "key_sha256 is the hash of nothing; was the variable of the key set?", error);
         return STATUS_OK;
     case FIELD_CONCURRENT:
         if (!set_number(&entry->max_concurrent, value, size))

@@ -171,6 +171,8 @@ START_TEST(a_mistake_in_the_file_names_its_line_and_no_secret)
         {"- name: a\n  key_sha256: hunter2\n", "line 2: key_sha256 must be 64"},
         {"- name: a\n  key_sha256: x7ecdf25eaf3deba0f2628771dbdd22d4138ab6cf38f91ed02a2ca0dec7c8ab7\n",
          "line 2: key_sha"},
+        {"- name: a\n  key_sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\n",
+         "line 2: key_sha256 is the hash of nothing"},
         {"- name: a\n  key: hunter2\n  max_concurrent: 0\n", "line 3: max_concurrent must be"},
         {"- name: a\n  key: hunter2\n  max_concurrent: -1\n", "line 3: max_concurrent must be"},
         {"- name: a\n  key: hunter2\n  requests_per_minute: 1.5\n", "line 3: requests_per_minute must be"},
