@@ -94,7 +94,7 @@ static void expire(struct net *net, struct connection *connection)
     } else if (connection->phase == PHASE_REPLY) {
         struct linger none = {.l_onoff = 1, .l_linger = 0};
         if (exchange != NULL)
-            exchange->stalled = true;
+            exchange->stalled = !connection->hung_up;
         setsockopt(connection->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
     }
     connection_shut(net, connection);
