@@ -34,8 +34,8 @@ void step_batch_close(struct step_batch *batch);
 void step_batch_clear(struct step_batch *batch);
 
 /* Adds the next `rows` ids of a running sequence whose lease has pages for them. The last row of all its ids draws:
- * once for its choice, or for every choice of the prompt where they begin together. Rows to be scored are alone: at most
- * step_batch_rows of them. The lease must not change until
+ * once for its choice, or for every choice of the prompt where they begin together. Rows to be scored are alone: at
+ * most step_batch_rows of them. The lease must not change until
  * the step is over. */
 void step_batch_add(struct step_batch *batch, struct sequence *sequence, uint32_t rows, uint32_t groups);
 

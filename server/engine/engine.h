@@ -1,20 +1,19 @@
 /* The engine: one thread that owns the model, the cache and every sequence; requests in, events out.
  *
- *     engine_open -> the loop thread and the prepare thread run
- *     engine_submit -> a request handle; prepare parses, renders and tokenizes it, checks that it can ever fit, queues it
+ *     engine_open -> the loop thread and the prepare threads run
+ *     engine_submit -> a request handle; a prepare thread parses, renders and tokenizes it, checks that it can ever fit
  *     engine_request_take: its events, in order (api.h), after `wake` was called; ends with END or ERROR
  *     engine_request_release: done with it, at any time; a request that has not ended is ended: its reader has gone
  *     engine_close: everything still running ends with an ERROR event
  *
  * Handles may be used from any thread, each by one thread at a time; engine_request_cancel and _stop by any thread at
- * any time before the release. `wake` is called from the engine's, a prepare or the closing thread whenever events were added to
- * a mailbox that was empty; it must not block nor call the engine back. engine_request_release waits for a `wake` that
- * is under way, so it must not be called with a lock held that `wake` takes; take and cancel may be. Handles may
- * outlive engine_close.
+ * any time before the release. `wake` is called from the engine's, a prepare or the closing thread whenever events were
+ * added to a mailbox that was empty; it must not block nor call the engine back. engine_request_release waits for a
+ * `wake` that is under way, so it must not be called with a lock held that `wake` takes; take and cancel may be.
+ * Handles may outlive engine_close.
  *
  * A request that stops being taken from: its mailbox is bounded (bytes); when it is full the request ends with an
- * error.
- * The engine never waits for a reader. */
+ * error. The engine never waits for a reader. */
 #ifndef SERVER_ENGINE_ENGINE_H
 #define SERVER_ENGINE_ENGINE_H
 

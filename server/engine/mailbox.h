@@ -41,8 +41,8 @@ enum mailbox_outcome {
 enum status mailbox_open(struct mailbox *mailbox, size_t text_max, uint32_t choices, struct error *error);
 void mailbox_close(struct mailbox *mailbox);
 
-/* As if opened with these, when they are known later, and with room for all PROMPT and ECHO events besides: `prompt_max`
- * bytes. On failure as before. Only before anything was put. */
+/* As if opened with these, when they are known later, and with room for all PROMPT and ECHO events besides:
+ * `prompt_max` bytes. On failure as before. Only before anything was put. */
 enum status mailbox_resize(struct mailbox *mailbox, size_t text_max, size_t prompt_max, uint32_t choices,
                            struct error *error);
 /* Makes room for one event of this size besides. Only before anything was put; false: no memory. */

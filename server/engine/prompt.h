@@ -8,8 +8,8 @@
 #include "model/text/chat_template.h"
 #include "model/text/tokenizer.h"
 
-/* Where the template raises, it is tried again with turns merged, then with system messages folded in too (chat.h): many
- * templates know nothing but user and assistant in turn. The error is that of the messages as they came. */
+/* Where the template raises, it is tried again with turns merged, then with system messages folded in too (chat.h):
+ * many templates know nothing but user and assistant in turn. The error is that of the messages as they came. */
 enum status prompt_render(const struct chat_template *chat_template, const struct chat *chat, struct arena *arena,
                           struct chat_prompt *out, struct error *error);
 /* Appends the ids; control tokens only from trusted spans. BOS is put first if the model wants it and it is not

@@ -2,8 +2,8 @@
  *
  * Rules, in order:
  *   1. Every sequence that is decoding gets its one row, if there is a page for it (rule 4).
- *   2. Prefilling sequences, oldest first, share what is left of the row budget: prefill_chunk, rows_max - decoding rows,
- *      and the rows that fit the time budget at the depth at which they stand, but a few always.
+ *   2. Prefilling sequences, oldest first, share what is left of the row budget: prefill_chunk, rows_max - decoding
+ *      rows, and the rows that fit the time budget at the depth at which they stand, but a few always.
  *   3. Waiting sequences are admitted in order of arrival while slots, rows and pages for all their ids are there, and
  *      a block for each one that runs stays in reserve. One that is held back by a prefix in flight does not keep the
  *      later ones from starting, but none overtakes for lack of pages or slots (no starvation).

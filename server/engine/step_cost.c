@@ -30,7 +30,7 @@ uint32_t step_cost_rows(const struct step_cost *cost, double units, uint32_t pos
 {
     if (!(units > 0))
         return 0;
-    /* n + weight * n * (position + (n + 1) / 2) = units, in the form of the root that stays exact for a small weight. */
+    /* n + weight * n * (position + (n + 1) / 2) = units, solved in the form that stays exact for small weights. */
     double linear = 1 + cost->weight * (position + 0.5);
     double rows = 2 * units / (linear + sqrt(linear * linear + 2 * cost->weight * units));
     return rows >= rows_max ? rows_max : (uint32_t)rows;

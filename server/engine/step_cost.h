@@ -1,7 +1,7 @@
 /* What a step takes, learnt from steps: pure, no clock.
  *
- * A step reads the weights once, computes rows, and in each row attends to all positions up to it, so that a row deep in a
- * sequence costs several times a shallow one. Costs are in units: one row at position 0 is one.
+ * A step reads the weights once, computes rows, and in each row attends to all positions up to it, so a row deep in
+ * a sequence costs several times a shallow one. Costs are in units: one row at position 0 is one.
  *
  *     units = STEP_COST_FIXED + rows + weight * attended      ms = units / speed
  *

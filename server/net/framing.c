@@ -29,8 +29,8 @@ static const char *skip_line_end(const char *at, const char *end)
     return end - at >= LINE_END && at[0] == '\0' && at[1] == '\0' ? at + LINE_END : NULL;
 }
 
-/* Behind a header line; NULL: it is none. "Content-Length : 5" is a length for some readers, and for others a header that
- * they do not know; a line that begins with a blank goes on with the one before. */
+/* Behind a header line; NULL: it is none. "Content-Length : 5" is a length for some readers, and for others a header
+ * that they do not know; a line that begins with a blank goes on with the one before. */
 static const char *skip_header(const char *at, const char *end)
 {
     const char *name = at;

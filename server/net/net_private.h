@@ -33,8 +33,8 @@ enum connection_phase {
     PHASE_REPLY,   /* the client's: to read what was written last */
 };
 
-/* A connection's place in net->connections, from accept to close. Under net->lock, except `mhd`, `fd`, `plain`, constant
- * while open. The file descriptor is valid all that time. */
+/* A connection's place in net->connections, from accept to close. Under net->lock, except `mhd`, `fd`, `plain`,
+ * constant while open. The file descriptor is valid all that time. */
 struct connection {
     struct MHD_Connection *mhd; /* NULL: free */
     int fd;

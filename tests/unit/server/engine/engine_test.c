@@ -1,5 +1,5 @@
-/* The engine on a tiny model: what is computed once, what comes out bit-equal whatever else happens, how replies end. The
- * reference of each reply is the same request alone in an engine without a cache. */
+/* The engine on a tiny model: what is computed once, what comes out bit-equal whatever else happens, how replies end.
+ * The reference of each reply is the same request alone in an engine without a cache. */
 #include "server/engine/engine.h"
 
 #include <string.h>

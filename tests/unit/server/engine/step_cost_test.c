@@ -76,8 +76,8 @@ static const struct machine machines[] = {
     {.row_ms = 0.01, .position_ms = 0.0000004, .noise = 0.1} /* a fast device */
 };
 
-/* From the first prompt on, also where one begins deep behind a cached prefix. Steps of the fewest rows may take as long as
- * they need. */
+/* From the first prompt on, also where one begins deep behind a cached prefix. Steps of the fewest rows may
+ * take as long as they need. */
 START_TEST(fewer_than_one_step_in_fifty_is_late)
 {
     const struct machine *machine = &machines[_i];

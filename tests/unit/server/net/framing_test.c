@@ -1,5 +1,5 @@
-/* Requests that two readers could take for different ones: one refusal, the end of the connection, and no answer to what
- * was hidden behind. */
+/* Requests that two readers could take for different ones: one refusal, the end of the connection, and no answer to
+ * what was hidden behind. */
 #include <string.h>
 
 #include "server/net/net_private.h"
