@@ -91,6 +91,8 @@ static uint32_t rows_for(const struct plan *plan, const struct scheduler_sequenc
     if (plan->limits->step_ms == 0)
         return rows_max;
     uint32_t timed = step_cost_rows(&plan->state->cost, plan->units, sequence->position, rows_max);
+    if (timed < size_min(LEAST_ROWS, sequence->rows_left)) /* what another prompt has left over starts nobody */
+        timed = 0;
     return (uint32_t)size_max(timed, size_min(plan->least, rows_max));
 }
 

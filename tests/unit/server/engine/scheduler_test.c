@@ -51,11 +51,16 @@ static struct planned plan(const struct scheduler_sequence *sequences, uint32_t 
 
 #define COUNT(array) ((uint32_t)(sizeof(array) / sizeof((array)[0])))
 
+static void expect_decision(const struct scheduler_decision *decision, uint32_t i, enum scheduler_action action,
+                            uint32_t rows)
+{
+    ck_assert_msg(decision->action == action && decision->rows == rows,
+                  "sequence %u: action %d rows %u, expected %d %u", i, decision->action, decision->rows, action, rows);
+}
+
 static void expect(const struct planned *planned, uint32_t i, enum scheduler_action action, uint32_t rows)
 {
-    ck_assert_msg(planned->decisions[i].action == action && planned->decisions[i].rows == rows,
-                  "sequence %u: action %d rows %u, expected %d %u", i, planned->decisions[i].action,
-                  planned->decisions[i].rows, action, rows);
+    expect_decision(&planned->decisions[i], i, action, rows);
 }
 
 START_TEST(decoding_rows_come_before_a_long_prompt)
@@ -224,19 +229,18 @@ END_TEST
 START_TEST(prompts_share_the_time_of_a_step)
 {
     struct scheduler_limits timed = limits;
-    struct scheduler_sequence s[] = {prefilling(30), prefilling(1000), prefilling(1000)};
+    struct scheduler_sequence s[] = {prefilling(30), prefilling(1000), waiting(1000, 1)};
     struct scheduler_decision decisions[3];
     struct scheduler_state state = {
         .sequences = s, .count = COUNT(s), .pages_available = 9, .cost = {.speed = 2, .weight = 0.001}};
     timed.step_ms = 100;
     timed.prefill_chunk = 512;
     timed.rows_max = 516;
-    s[1].position = 1000;
+    s[1].position = 5000;
     scheduler_plan(&timed, &state, decisions);
     ck_assert_uint_eq(decisions[0].rows, 30);
-    ck_assert_uint_ge(decisions[1].rows, 75); /* 161 units are left, at a little more than 2 a row */
-    ck_assert_uint_le(decisions[1].rows, 80);
-    ck_assert_uint_le(decisions[2].rows, 1);
+    ck_assert_uint_eq(decisions[1].rows, 26);             /* 161 units are left, at a little more than 6 a row ... */
+    expect_decision(&decisions[2], 2, SCHEDULER_IDLE, 0); /* ... and 5 are too few to begin with */
 }
 END_TEST
 
