@@ -50,6 +50,20 @@ static void add_stopping(struct exchange *exchange)
     add_event(exchange, &event);
 }
 
+/* A reader that ends with an error leaves its connection to libmicrohttpd as closed, but not cleaned up: its socket stays
+ * open until something else happens to it, which need not be soon. So the socket ends here, and writing the end of the
+ * stream fails. */
+static ssize_t give_up(struct exchange *exchange)
+{
+    struct net *net = exchange->net;
+    if (exchange->connection == NULL)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    pthread_mutex_lock(&net->lock);
+    connection_shut(net, exchange->connection);
+    pthread_mutex_unlock(&net->lock);
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
 static ssize_t stream_read(void *context, uint64_t position, char *to, size_t room)
 {
     struct exchange *exchange = context;
@@ -58,7 +72,7 @@ static ssize_t stream_read(void *context, uint64_t position, char *to, size_t ro
     connection_enter(exchange, PHASE_WORK, 0); /* the block before was read, or the system holds it */
     for (;;) {
         if (exchange_is_gone(exchange) || exchange->out.failed)
-            return MHD_CONTENT_READER_END_WITH_ERROR;
+            return give_up(exchange);
         if (exchange->out.size > exchange->out_at || exchange->ended)
             connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms);
         if (exchange->out.size > exchange->out_at)
