@@ -17,8 +17,8 @@ from _harness import read_frames  # noqa: E402
 
 FIT = bool(os.environ.get("SCHEMA_FIT"))
 FRAMES = {"/chat/completions": "CreateChatCompletionStreamResponse", "/completions": "CreateCompletionResponse"}
-REFUSED = ("audio", "function_call", "functions", "modalities", "moderation", "response_format", "suffix", "tool_choice",
-           "tools", "web_search_options")
+REFUSED = ("audio", "function_call", "functions", "modalities", "moderation", "response_format", "suffix",
+           "tool_choice", "tools", "web_search_options")
 TEXT_MAX = 12
 VOCABULARY = 49152
 

@@ -1,9 +1,9 @@
 """A long prompt beside four decoding streams: how long their readers wait between two tokens, at the 95th percentile,
 against twice --step-ms.
 
-The prompts: 8,000 tokens that nobody has seen, and then 900 new tokens behind 7,000 cached ones, where a row costs several
-times what it cost in the step before. Gaps are taken where the client reads; the best of several rounds counts, since other
-work on the machine only ever makes them longer.
+The prompts: 8,000 tokens that nobody has seen, and then 900 new tokens behind 7,000 cached ones, where a row costs
+several times what it cost in the step before. Gaps are taken where the client reads; the best of several rounds counts,
+since other work on the machine only ever makes them longer.
 
     tests/long/interference_test.py [--rounds N] [--step-ms N]
 """

@@ -1,6 +1,6 @@
-"""The load of a bad day: 64 streaming clients for ten minutes, of whom 20% hang up, 5% read slowly and 5% send what is not
-JSON (tests/e2e/_load.py), and then thousands of connections that send nothing or next to nothing. Nothing may leak, no
-request be stuck, and /health answer within 50 ms at the 99th percentile.
+"""The load of a bad day: 64 streaming clients for ten minutes, of whom 20% hang up, 5% read slowly and 5% send what is
+not JSON (tests/e2e/_load.py), and then thousands of connections that send nothing or next to nothing. Nothing may leak,
+no request be stuck, and /health answer within 50 ms at the 99th percentile.
 
     tests/long/load_test.py [--minutes N] [--seed N] [--no-timing]     --no-timing only prints what /health took
 """

@@ -1,8 +1,8 @@
 """schemathesis over OpenAI's public API description (tests/golden/openai_openapi.json), for the operations we have.
 
-Two runs against a real server. In the first, bodies are valid and broken in every way that schemathesis knows: no reply
-is a 5xx, every reply is what the description says, or for an error its ErrorResponse. In the second, bodies are valid and
-use only what Incipit implements: all are answered with a 200, streams with frames that the description allows.
+Two runs against a real server. In the first, bodies are valid and broken in every way that schemathesis knows: no
+reply is a 5xx, every reply is what the description says, or for an error its ErrorResponse. In the second, bodies are
+valid and use only what Incipit implements: all get a 200, streams with frames that the description allows.
 
     tests/long/schema_test.py [--examples N] [--seed N]
 """
