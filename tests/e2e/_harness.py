@@ -34,25 +34,25 @@ STOP_S = 20 * SLOWNESS
 REPLY_S = 120 * SLOWNESS
 
 
-def real_model():
+def model():
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.environ.get("INCIPIT_MODEL") or os.path.join(
         cache, "incipit", "models", "smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
     )
 
 
-def tiny_model():
-    """Random weights behind the real model's tokenizer and template; written beside the binary once."""
+def use_tiny_model():
+    """From now on: random weights behind the model's tokenizer and template; written beside the binary once."""
     path = pathlib.Path(binary()).parent / "tiny.gguf"
     if not path.exists():
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file, open(real_model(), "rb") as real:
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file, open(model(), "rb") as real:
             _tiny_model.write(_tiny_model.Source(real.read()), file)
         os.replace(file.name, path)
-    return str(path)
+    os.environ["INCIPIT_MODEL"] = str(path)
 
 
-def model():
-    return real_model() if SLOWNESS == 1 else tiny_model()
+if SLOWNESS > 1:
+    use_tiny_model()
 
 
 def command(*options):
@@ -274,7 +274,7 @@ def test(function):
 
 def test_of_words(function):
     """A test that needs a model which was trained: what a tiny one says is no text, and is read back as other tokens."""
-    return test(function) if model() == real_model() else function
+    return test(function) if SLOWNESS == 1 else function
 
 
 def run(*arguments):

@@ -110,5 +110,5 @@ def a_taken_port_is_told_at_once():
 
 
 if __name__ == "__main__":
-    os.environ["INCIPIT_MODEL"] = _harness.tiny_model()
+    _harness.use_tiny_model()
     sys.exit(_harness.run())

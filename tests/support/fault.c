@@ -68,8 +68,9 @@ static bool passes_on(const char *module)
            strncmp(module, "libubsan.", 9) == 0;
 }
 
-/* Where the call comes from: written down for the first that fails, and whether the program has a part in it. */
-static void note_place(bool write)
+/* Where the call comes from: written down for the first that fails, and whether the program has a part in it. False: it
+ * is a sanitizer's own, and must not fail. */
+static bool note_place(bool write)
 {
     void *frames[FRAMES_MAX], *program = NULL;
     int count = backtrace(frames, FRAMES_MAX);
@@ -92,6 +93,7 @@ static void note_place(bool write)
     }
     if (!ours && strncmp(owner, "libmicrohttpd.", 14) == 0)
         atomic_fetch_add(&block->foreign, 1);
+    return *owner != '\0';
 }
 
 static bool fails(enum fault_kind kind)
@@ -102,8 +104,10 @@ static bool fails(enum fault_kind kind)
     if (call < block->first || call > block->last)
         return false;
     inside = true;
-    note_place(call == block->first);
+    bool fair = note_place(call == block->first);
     inside = false;
+    if (!fair)
+        return false;
     atomic_fetch_add(&block->failed, 1);
     errno = kind == FAULT_MEMORY ? ENOMEM : (int)block->error;
     return true;
