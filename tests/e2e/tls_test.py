@@ -48,13 +48,13 @@ def answers_as_without(server):
     for _ in range(20):
         reply = server.post(COMPLETIONS, {"prompt": "a", "max_tokens": 1}, connection=connection)
         assert reply.status == 200 and reply.json()["choices"], reply.body
+    connection.close()
     frames = server.stream(COMPLETIONS, {"prompt": "a", "max_tokens": 20, "ignore_eos": True})
     assert frames[-1]["choices"][0]["finish_reason"] == "length", frames[-1]
-    reply = server.post(COMPLETIONS, {"prompt": "a " * (1 << 18), "max_tokens": 1}, connection=connection)
+    reply = server.post(COMPLETIONS, {"prompt": "a " * (1 << 18), "max_tokens": 1})
     assert reply.status == 400 and _harness.check_error(reply)["code"] == "context_length_exceeded", reply.body
-    reply = server.post(COMPLETIONS, b"a" * (65 << 20), connection=connection)
+    reply = server.post(COMPLETIONS, b"a" * (65 << 20))
     assert reply.status == 413, reply.status
-    connection.close()
 
 
 @test
