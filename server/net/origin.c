@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #define DIGITS "0123456789"
+#define NOT_IN_HOSTS "/\\?#@,; \t"
 
 /* A part of a longer text. */
 struct part {
@@ -45,10 +46,11 @@ static bool list_has(const char *list, struct part value)
 
 /* ---- hosts ---- */
 
-/* "name:80" is "name", "[::1]:80" is "[::1]"; empty: not a host with at most a port. */
+/* "name:80" is "name", "[::1]:80" is "[::1]"; empty: not a host with at most a port. What other programs end a host at
+ * ("evil.example/.localhost", "evil.example@a.localhost") is in none. */
 static struct part host_part(const char *host)
 {
-    const char *end = *host == '[' ? strchr(host, ']') : host + strcspn(host, ":");
+    const char *end = *host == '[' ? strchr(host, ']') : host + strcspn(host, ":" NOT_IN_HOSTS);
     struct part none = {host, 0};
     if (end == NULL)
         return none;
