@@ -1,10 +1,22 @@
 /* The body: collected, or drained when the request is refused anyway (a client that is still sending would see a broken
  * pipe instead of the reason). */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "server/net/net_private.h"
 
 #define DISCARD_FACTOR 4 /* bodies up to so many times the limit are drained, for the reason to be read */
+
+uint64_t body_declared(const struct exchange *exchange)
+{
+    const char *length = judge_header(exchange, "Content-Length");
+    return length == NULL ? 0 : strtoull(length, NULL, 10);
+}
+
+bool body_is_beyond_reading(const struct exchange *exchange)
+{
+    return body_declared(exchange) / DISCARD_FACTOR > exchange->net->args.body_max;
+}
 
 void body_refuse_size(struct exchange *exchange)
 {

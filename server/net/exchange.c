@@ -38,8 +38,8 @@ static bool asks_first(const struct exchange *exchange, const char *version)
     return expect != NULL && strcasecmp(expect, "100-continue") == 0 && strcmp(version, "HTTP/1.0") != 0;
 }
 
-/* A refusal goes out now only where the client does not send before it is told to, or where the connection cannot be
- * trusted to say what follows. */
+/* A refusal goes out now only where the client does not send before it is told to, where its body is more than is read
+ * past, or where the connection cannot be trusted to say what follows. */
 static enum MHD_Result begin(struct exchange *exchange, const char *url, const char *method, const char *version)
 {
     bool room = connection_attach(exchange);
@@ -52,7 +52,7 @@ static enum MHD_Result begin(struct exchange *exchange, const char *url, const c
     if (!room && !exchange->refused && exchange->endpoint != NULL && exchange->endpoint->parse != NULL)
         exchange_refuse(exchange, STATUS_BUSY, "overloaded", "too many connections");
     exchange->must_close = exchange->must_close || !room;
-    if (!exchange->refused || !asks_first(exchange, version))
+    if (!exchange->refused || !(asks_first(exchange, version) || body_is_beyond_reading(exchange)))
         return MHD_YES;
     exchange->must_close = true;
     return respond_error(exchange, &exchange->error);

@@ -1,6 +1,5 @@
 /* What is decided from a request's headers: which endpoint it wants, and whether that takes it now. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -109,14 +108,13 @@ static void judge_client(struct exchange *exchange)
 
 void judge_target(struct exchange *exchange, const char *url)
 {
-    const char *length = judge_header(exchange, "Content-Length");
     find_endpoint(exchange, url);
     judge_client(exchange);
     if (exchange->refused)
         return;
     if (needs_admission(exchange) && !drain_admit(exchange)) {
         exchange_refuse(exchange, STATUS_BUSY, "draining", "the server is stopping");
-    } else if (length != NULL && strtoull(length, NULL, 10) > exchange->net->args.body_max) {
+    } else if (body_declared(exchange) > exchange->net->args.body_max) {
         body_refuse_size(exchange);
     } else if (exchange->endpoint != NULL && exchange->endpoint->parse != NULL) {
         judge_media(exchange);

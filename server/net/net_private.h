@@ -175,6 +175,10 @@ void judge_target(struct exchange *exchange, const char *url);
 
 /* Takes bytes of the body. MHD_NO: there have been too many of one that nobody wants. */
 enum MHD_Result body_receive(struct exchange *exchange, const char *bytes, size_t size);
+/* The bytes that Content-Length announces; 0: it is not there. A number that is none, libmicrohttpd refuses. */
+uint64_t body_declared(const struct exchange *exchange);
+/* Whether they are more than are read past for the sake of a refusal. */
+bool body_is_beyond_reading(const struct exchange *exchange);
 void body_refuse_size(struct exchange *exchange);
 void body_release(struct exchange *exchange);
 /* A body that did not come in time: what the client is told, and the line about it. */

@@ -123,6 +123,34 @@ START_TEST(a_body_that_nobody_wants_does_no_harm)
 }
 END_TEST
 
+START_TEST(a_length_beyond_reading_is_refused_at_once)
+{
+    static const struct {
+        const char *request;
+        uint32_t status;
+        const char *code;
+    } cases[] = {
+        {"POST " CHAT " HTTP/1.1\r\nContent-Length: 5000", 413, "request_too_large"},
+        {"POST " CHAT " HTTP/1.1\r\nContent-Length: 9223372036854775808", 413, "request_too_large"},
+        {"POST " CHAT " HTTP/1.1\r\nContent-Length: 18446744073709551615", 413, "request_too_large"},
+        {"GET /version HTTP/1.1\r\nContent-Length: 99999999999", 413, "request_too_large"},
+        {"POST /nothing HTTP/1.1\r\nContent-Length: 99999999999", 404, "not_found"},
+    };
+    start_with((struct net_args){.body_max = 1000, .body_memory_max = 1000});
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct http_client client = connect_here();
+        http_send(&client, cases[i].request);
+        http_send(&client, "\r\nHost: a\r\n\r\n");
+        struct http_reply reply = http_reply(&client, false);
+        ck_assert_str_eq(http_header(&reply, "Connection"), "close");
+        assert_error(reply, cases[i].status, cases[i].code);
+        http_wait_for_end(&client);
+        http_close(&client);
+    }
+    stop();
+}
+END_TEST
+
 START_TEST(head_has_the_headers_of_get)
 {
     static const char *const paths[] = {
@@ -204,6 +232,7 @@ Suite *suite(void)
     tcase_add_test(test_case, bytes_of_one_who_goes_are_free_again);
     tcase_add_test(test_case, bodies_in_other_forms_are_a_415);
     tcase_add_test(test_case, a_body_that_nobody_wants_does_no_harm);
+    tcase_add_test(test_case, a_length_beyond_reading_is_refused_at_once);
     tcase_add_test(test_case, head_has_the_headers_of_get);
     tcase_add_test(test_case, a_drain_lets_finish_what_was_begun_and_begins_nothing);
     suite_add_tcase(body_suite, test_case);
