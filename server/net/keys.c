@@ -246,7 +246,8 @@ static enum status spend(struct key *key, uint64_t now_ns, uint32_t *retry_after
     const struct key_entry *entry = &key->entry;
     if (entry->max_concurrent != 0 && key->in_flight >= entry->max_concurrent) {
         *retry_after_s = 1;
-        error_set(error, STATUS_BUSY, "this API key may have %u requests at once, and has", entry->max_concurrent);
+        error_set(error, STATUS_BUSY, "the API key \"%s\" may have %u requests at once, and has", entry->name,
+                  entry->max_concurrent);
         return refuse(error, STATUS_BUSY, "rate_limit_exceeded");
     }
     if (entry->requests_per_minute == 0)
@@ -260,7 +261,8 @@ static enum status spend(struct key *key, uint64_t now_ns, uint32_t *retry_after
     }
     uint64_t wait_s = (used - allowed + 999999999) / 1000000000;
     *retry_after_s = wait_s < RETRY_S_MAX ? (uint32_t)wait_s : RETRY_S_MAX;
-    error_set(error, STATUS_BUSY, "this API key may ask %u times a minute, and has", entry->requests_per_minute);
+    error_set(error, STATUS_BUSY, "the API key \"%s\" may ask %u times a minute, and has", entry->name,
+              entry->requests_per_minute);
     return refuse(error, STATUS_BUSY, "rate_limit_exceeded");
 }
 

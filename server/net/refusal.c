@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "kernels/base/log.h"
+#include "server/net/keys.h"
 #include "server/net/net_private.h"
 
 #define LOGGED_PATH_BYTES 256
@@ -35,17 +36,16 @@ static void write_line(const struct exchange *exchange, const struct error *erro
     uint32_t http_status = api_error_status(error);
     char path[LOGGED_PATH_BYTES];
     snprintf(path, sizeof(path), "%s", exchange->path.data == NULL ? "" : exchange->path.data);
-    struct log_field fields[7] = {
-        log_text("id", exchange->id),
-        log_text("method", exchange->method),
-        log_text("path", path),
-        log_integer("status", http_status),
-        log_text("code", api_error_code(error)),
-        log_text("message", error->text),
-        log_text("client_id", exchange->client_id),
+    size_t count = 6;
+    struct log_field fields[8] = {
+        log_text("id", exchange->id),       log_text("method", exchange->method),    log_text("path", path),
+        log_integer("status", http_status), log_text("code", api_error_code(error)), log_text("message", error->text),
     };
-    log_event(http_status == 429 || http_status >= 500 ? LOG_WARN : LOG_INFO, "refused", fields,
-              exchange->client_id[0] == '\0' ? 6 : 7);
+    if (exchange->client_id[0] != '\0')
+        fields[count++] = log_text("client_id", exchange->client_id);
+    if (exchange->grant.key != NULL)
+        fields[count++] = log_text("key", key_name(exchange->grant.key));
+    log_event(http_status == 429 || http_status >= 500 ? LOG_WARN : LOG_INFO, "refused", fields, count);
 }
 
 static uint64_t this_second(void)
