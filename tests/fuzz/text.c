@@ -60,7 +60,7 @@ static bool is_trusted(const struct tokenizer_input *input, size_t at, size_t si
     size_t start = 0;
     for (size_t i = 0; i < input->span_count; start += input->spans[i++].size) {
         size_t end = start + input->spans[i].size;
-        if (at < end && at + size > start && !input->spans[i].trusted)
+        if (input->spans[i].size > 0 && at < end && at + size > start && !input->spans[i].trusted)
             return false;
     }
     return input->spans != NULL || size == 0;
