@@ -16,6 +16,7 @@ export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1:allo
 
 arguments=()
 seconds_max=900
+[ -z "${SAN:-}" ] || seconds_max=3600
 if [ "${1:-}" = --long ]; then
     arguments=(--long)
     seconds_max=7200
