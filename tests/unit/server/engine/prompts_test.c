@@ -182,12 +182,12 @@ START_TEST(scores_survive_preemption_and_neighbours)
     struct bed_reply *replies[ALL], *alone[ALL];
     struct bed reference;
     int32_t ids[TOKENS];
+    bed_open_reference(&reference);
     bed_open(&bed, &(struct bed_args){.pages = 10, .sequences_max = 6, .prefill_chunk = 48});
     for (uint32_t i = 0; i < ALL; i++) {
         bed_prompt(i, ids, TOKENS);
         replies[i] = bed_submit(&bed, echo_call(ids, TOKENS, 1, 60));
     }
-    bed_open_reference(&reference);
     for (uint32_t i = 0; i < ALL; i++) {
         bed_prompt(i, ids, TOKENS);
         alone[i] = bed_run(&reference, echo_call(ids, TOKENS, 1, 60));
