@@ -36,15 +36,25 @@ static const char *turn_of(const struct chat_value *message, bool fold_system, b
     return NULL;
 }
 
+/* The role of a turn that begins with `first`: its own, or a word of this file, which no message says. */
+static struct chat_value *role_of(struct arena *arena, const struct chat_value *first, const char *turn)
+{
+    struct chat_value *role = chat_object_get(first, "role");
+    if (is_role(role, turn))
+        return role;
+    role = chat_text(arena, turn, strlen(turn));
+    if (role != NULL)
+        role->trusted = true;
+    return role;
+}
+
 static struct chat_value *make_message(struct arena *arena, const struct chat_value *first, const char *turn,
                                        struct chat_value *content)
 {
-    struct chat_value *message = chat_object(arena), *role = chat_text(arena, turn, strlen(turn));
+    struct chat_value *message = chat_object(arena), *role = role_of(arena, first, turn);
     if (message == NULL || role == NULL)
         return NULL;
-    message->message = role->message = first->message;
-    role->field = "role";
-    role->trusted = true; /* a word of this file */
+    message->message = first->message;
     if (!chat_object_put(arena, message, "role", 4, role) || !chat_object_put(arena, message, "content", 7, content))
         return NULL;
     return message;

@@ -108,6 +108,19 @@ START_TEST(each_part_keeps_its_place_through_a_template)
 }
 END_TEST
 
+/* A system message that became a turn of the user says "system": its place would show another word. */
+START_TEST(the_role_of_a_folded_message_has_no_place)
+{
+    struct arena arena = {0};
+    struct chat_value *merged = chat_merge_turns(&arena, conversation(&arena, "u:a a:b s:x u:c u:d"), true);
+    ck_assert_str_eq(shape(merged), "u:a a:b u:x\n\nc\n\nd");
+    const struct chat_value *folded = chat_object_get(merged->items[2], "role");
+    ck_assert(folded->trusted && folded->message == -1 && folded->field == NULL);
+    ck_assert_int_eq(merged->items[2]->message, 2);
+    arena_free(&arena);
+}
+END_TEST
+
 START_TEST(an_exhausted_arena_gives_none)
 {
     struct arena arena = {0};
@@ -131,6 +144,7 @@ Suite *suite(void)
     TCase *test_case = tcase_create("chat_turns");
     tcase_add_test(test_case, neighbours_of_one_role_become_one);
     tcase_add_test(test_case, each_part_keeps_its_place_through_a_template);
+    tcase_add_test(test_case, the_role_of_a_folded_message_has_no_place);
     tcase_add_test(test_case, an_exhausted_arena_gives_none);
     suite_add_tcase(turns_suite, test_case);
     return turns_suite;
