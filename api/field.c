@@ -18,7 +18,7 @@ static enum status fail(struct error *error, enum status status, const char *nam
     char text[sizeof(error->text)];
     vsnprintf(text, sizeof(text), format, arguments);
     error_field(error, status, name, "%s", text);
-    snprintf(error->code, sizeof(error->code), "%s", code);
+    error_code(error, code);
     return status;
 }
 
@@ -43,15 +43,13 @@ enum status field_unsupported(struct error *error, const char *name, const char 
 enum status field_wrong_type(struct error *error, const char *name, const char *wanted, const cJSON *value)
 {
     field_invalid(error, name, "%s must be %s, not %s", name, wanted, json_kind(value));
-    snprintf(error->code, sizeof(error->code), "invalid_type");
-    return error->status;
+    return error_code(error, "invalid_type");
 }
 
 enum status field_missing(struct error *error, const char *name, const char *wanted)
 {
     field_invalid(error, name, "%s is missing; it must be %s", name, wanted);
-    snprintf(error->code, sizeof(error->code), "missing_required_parameter");
-    return error->status;
+    return error_code(error, "missing_required_parameter");
 }
 
 enum status field_no_memory(struct error *error)

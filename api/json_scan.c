@@ -35,7 +35,7 @@ __attribute__((format(printf, 3, 4))) static bool fail(struct scan *scan, size_t
     vsnprintf(what, sizeof(what), format, arguments);
     va_end(arguments);
     error_set(scan->error, STATUS_INVALID, "the body is not valid JSON: %s at byte %zu", what, at);
-    snprintf(scan->error->code, sizeof(scan->error->code), "invalid_json");
+    error_code(scan->error, "invalid_json");
     return false;
 }
 

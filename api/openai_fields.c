@@ -2,7 +2,6 @@
 #include "api/openai_fields.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -151,8 +150,7 @@ enum status openai_model_check(const char *name, const struct api_facts *facts, 
         return STATUS_OK;
     error_field(error, STATUS_NOT_FOUND, "model", "the model \"%.120s\" is not here; this server has \"%.120s\"", name,
                 facts->model_id);
-    snprintf(error->code, sizeof(error->code), "model_not_found");
-    return error->status;
+    return error_code(error, "model_not_found");
 }
 
 static enum status parse_stream_options(const struct field_context *context, const cJSON *value, struct error *error)

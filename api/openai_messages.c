@@ -74,8 +74,7 @@ static enum status refuse_part(size_t message, size_t index, const char *type, s
     if (!is_media(type))
         return field_invalid(error, place.text, "%s is \"%.40s\"; it must be \"text\"", place.text, type);
     field_unsupported(error, place.text, "%s has the type \"%.40s\"; this model reads only text", place.text, type);
-    snprintf(error->code, sizeof(error->code), "unsupported_content");
-    return error->status;
+    return error_code(error, "unsupported_content");
 }
 
 /* The text of a content part; parts that are not text need another model. */

@@ -1,5 +1,4 @@
 /* Every endpoint, and finding one. */
-#include <stdio.h>
 #include <string.h>
 
 #include "api/api.h"
@@ -68,6 +67,6 @@ const struct api_endpoint *api_endpoint_find(const char *method, const char *pat
     }
     *allow = strcmp(other->method, "GET") == 0 ? "GET, HEAD, OPTIONS" : "POST, OPTIONS";
     error_set(error, STATUS_UNSUPPORTED, "%.200s does not take %.20s; it takes %s", path, method, *allow);
-    snprintf(error->code, sizeof(error->code), "method_not_allowed");
+    error_code(error, "method_not_allowed");
     return NULL;
 }

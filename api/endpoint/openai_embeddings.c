@@ -1,6 +1,4 @@
 /* POST /v1/embeddings: clients look for it, so that they are told why there is none. */
-#include <stdio.h>
-
 #include "api/endpoint/endpoints.h"
 
 enum status openai_embeddings_parse(struct api_call *call, const char *body, size_t size, const struct api_facts *facts,
@@ -11,6 +9,5 @@ enum status openai_embeddings_parse(struct api_call *call, const char *body, siz
     (void)size;
     error_field(error, STATUS_UNSUPPORTED, "model", "no embedding model is loaded; %.120s only generates text",
                 facts->model_id);
-    snprintf(error->code, sizeof(error->code), "unsupported_model");
-    return error->status;
+    return error_code(error, "unsupported_model");
 }

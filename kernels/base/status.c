@@ -54,6 +54,12 @@ enum status error_no_memory(struct error *error, const char *what)
     return error_set(error, STATUS_NO_MEMORY, "not enough memory for %s", what);
 }
 
+enum status error_code(struct error *error, const char *code)
+{
+    copy_text(error->code, sizeof(error->code), code);
+    return error->status;
+}
+
 const char *status_name(enum status status)
 {
     switch (status) {

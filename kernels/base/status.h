@@ -37,6 +37,8 @@ enum status error_set(struct error *error, enum status status, const char *forma
 enum status error_field(struct error *error, enum status status, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 enum status error_no_memory(struct error *error, const char *what);
+/* Gives an error that was set a code besides. */
+enum status error_code(struct error *error, const char *code);
 
 /* "invalid", "not found", ...: for logs. */
 const char *status_name(enum status status);

@@ -1,13 +1,7 @@
 /* The sentence for a full context is an interface: clients look for its words and its number. */
 #include "server/engine/admission.h"
 
-#include <stdio.h>
-
-static enum status refuse_overflow(enum status status, struct error *error)
-{
-    snprintf(error->code, sizeof(error->code), "context_length_exceeded");
-    return status;
-}
+#define OVERFLOW "context_length_exceeded"
 
 enum status admission_check_choices(const struct admission_limits *limits, uint32_t choices, struct error *error)
 {
@@ -24,20 +18,20 @@ enum status admission_check_prompt(const struct admission_limits *limits, const 
     size_t wanted = call->has_max_tokens ? call->max_tokens : 0;
     if (prompt == 0)
         return error_field(error, STATUS_INVALID, field, "%s has no tokens; at least one is needed", field);
-    if (prompt >= limits->context)
-        return refuse_overflow(
-            error_field(error, STATUS_INVALID, field,
-                        "This model's maximum context length is %u tokens. However, you requested %zu tokens (%zu in "
-                        "the %s, %zu in the completion). Please reduce the length of the %s or completion.",
-                        limits->context, prompt + wanted, prompt, field, wanted, field),
-            error);
-    if (prompt >= limits->pool_tokens_max)
-        return refuse_overflow(
-            error_field(error, STATUS_INVALID, field,
-                        "The %s has %zu tokens, but the server's KV memory (--kv-memory) holds only %u tokens of one "
-                        "sequence. Please reduce the length of the %s.",
-                        field, prompt, limits->pool_tokens_max, field),
-            error);
+    if (prompt >= limits->context) {
+        error_field(error, STATUS_INVALID, field,
+                    "This model's maximum context length is %u tokens. However, you requested %zu tokens (%zu in the "
+                    "%s, %zu in the completion). Please reduce the length of the %s or completion.",
+                    limits->context, prompt + wanted, prompt, field, wanted, field);
+        return error_code(error, OVERFLOW);
+    }
+    if (prompt >= limits->pool_tokens_max) {
+        error_field(error, STATUS_INVALID, field,
+                    "The %s has %zu tokens, but the server's KV memory (--kv-memory) holds only %u tokens of one "
+                    "sequence. Please reduce the length of the %s.",
+                    field, prompt, limits->pool_tokens_max, field);
+        return error_code(error, OVERFLOW);
+    }
     size_t limit = limits->context < limits->pool_tokens_max ? limits->context : limits->pool_tokens_max;
     size_t room = limit - prompt;
     *tokens_max = (uint32_t)(call->has_max_tokens && wanted < room ? wanted : room);

@@ -2,7 +2,6 @@
 #include "server/engine/engine.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +112,7 @@ enum status engine_open(const struct engine_args *args, struct engine **out, str
 void engine_closing_error(struct error *error)
 {
     error_set(error, STATUS_BUSY, "the server is shutting down");
-    snprintf(error->code, sizeof(error->code), "draining");
+    error_code(error, "draining");
 }
 
 static void set_stopping(struct engine *engine, bool *stopping)
@@ -161,7 +160,7 @@ static enum status enqueue(struct engine *engine, struct engine_request *request
     } else if (engine->waiting >= engine->args.queue_max) {
         status = error_set(error, STATUS_BUSY, "%" PRIu32 " requests are waiting, as many as may; try again later",
                            engine->waiting);
-        snprintf(error->code, sizeof(error->code), "queue_full");
+        error_code(error, "queue_full");
     } else {
         engine->waiting++;
         engine->waiting_by_length[0]++;

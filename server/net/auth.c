@@ -1,7 +1,6 @@
 /* See auth.h. */
 #include "server/net/auth.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -93,8 +92,7 @@ static enum status refuse_key(struct error *error, const char *what)
 {
     error_set(error, STATUS_INVALID,
               "%s is missing or wrong; send it as `Authorization: Bearer KEY` or `x-api-key: KEY`", what);
-    snprintf(error->code, sizeof(error->code), "invalid_api_key");
-    return error->status;
+    return error_code(error, "invalid_api_key");
 }
 
 static enum status judge_admin(const struct auth *auth, const struct presented presented[2], struct error *error)

@@ -1,6 +1,5 @@
 /* The body: collected, or drained when the request is refused anyway (a client that is still sending would see a broken
  * pipe instead of the reason). */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "server/net/net_private.h"
@@ -27,7 +26,7 @@ void body_refuse_size(struct exchange *exchange)
 void body_timeout_error(const struct net *net, struct error *error)
 {
     error_set(error, STATUS_INVALID, "the body did not come within %u s", (net->args.body_timeout_ms + 999) / 1000);
-    snprintf(error->code, sizeof(error->code), "request_timeout");
+    error_code(error, "request_timeout");
 }
 
 void body_log_timeout(struct exchange *exchange)

@@ -13,7 +13,7 @@ void exchange_refuse(struct exchange *exchange, enum status status, const char *
 {
     exchange->refused = true;
     error_set(&exchange->error, status, "%s", text);
-    snprintf(exchange->error.code, sizeof(exchange->error.code), "%s", code);
+    error_code(&exchange->error, code);
 }
 
 static struct exchange *exchange_open(struct net *net, struct MHD_Connection *mhd, const char *method)

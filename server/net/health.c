@@ -14,8 +14,7 @@ bool health_is_stuck(const struct engine_heartbeat *heartbeat, uint32_t watchdog
 static enum status fail(struct error *error, const char *code, const char *text)
 {
     error_set(error, STATUS_BUSY, "%s", text);
-    snprintf(error->code, sizeof(error->code), "%s", code);
-    return error->status;
+    return error_code(error, code);
 }
 
 enum status health_check(struct net *net, struct error *error)

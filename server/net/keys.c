@@ -233,12 +233,6 @@ static struct key *find(const struct keys *keys, const uint8_t digest[KEY_DIGEST
     return found;
 }
 
-static enum status refuse(struct error *error, enum status status, const char *code)
-{
-    snprintf(error->code, sizeof(error->code), "%s", code);
-    return status;
-}
-
 /* The bucket as a date (GCRA): each request pushes `used_until_ns` on by its share of a minute, and may while that
  * stays within a minute from now. */
 static enum status spend(struct key *key, uint64_t now_ns, uint32_t *retry_after_s, struct error *error)
@@ -248,7 +242,7 @@ static enum status spend(struct key *key, uint64_t now_ns, uint32_t *retry_after
         *retry_after_s = 1;
         error_set(error, STATUS_BUSY, "the API key \"%s\" may have %u requests at once, and has", entry->name,
                   entry->max_concurrent);
-        return refuse(error, STATUS_BUSY, "rate_limit_exceeded");
+        return error_code(error, "rate_limit_exceeded");
     }
     if (entry->requests_per_minute == 0)
         return STATUS_OK;
@@ -263,7 +257,7 @@ static enum status spend(struct key *key, uint64_t now_ns, uint32_t *retry_after
     *retry_after_s = wait_s < RETRY_S_MAX ? (uint32_t)wait_s : RETRY_S_MAX;
     error_set(error, STATUS_BUSY, "the API key \"%s\" may ask %u times a minute, and has", entry->name,
               entry->requests_per_minute);
-    return refuse(error, STATUS_BUSY, "rate_limit_exceeded");
+    return error_code(error, "rate_limit_exceeded");
 }
 
 enum status keys_enter(struct keys *keys, const char *secret, size_t size, uint64_t now_ns, struct key **out,
@@ -276,7 +270,7 @@ enum status keys_enter(struct keys *keys, const char *secret, size_t size, uint6
     struct key *key = find(keys, digest);
     if (!hashed || key == NULL) {
         error_set(error, STATUS_INVALID, "no such API key");
-        status = refuse(error, STATUS_INVALID, "invalid_api_key");
+        status = error_code(error, "invalid_api_key");
     } else {
         status = spend(key, now_ns, retry_after_s, error);
     }

@@ -134,8 +134,7 @@ static enum status deny(struct error *error, const char *header, const char *val
         "the %s header is \"%.100s\", which is not this machine: without an API key only its own programs and pages "
         "are answered; --%s allows more, --api-key asks for a key instead",
         header, value, option);
-    snprintf(error->code, sizeof(error->code), "permission_denied");
-    return error->status;
+    return error_code(error, "permission_denied");
 }
 
 /* A page that this server's own name serves is no stranger: its origin holds that name. */

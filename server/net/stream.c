@@ -45,7 +45,7 @@ static void add_stopping(struct exchange *exchange)
 {
     struct api_event event = {.type = API_EVENT_ERROR};
     error_set(&event.error, STATUS_BUSY, "the server is stopping");
-    memcpy(event.error.code, "draining", sizeof("draining"));
+    error_code(&event.error, "draining");
     engine_request_stop(exchange->request);
     add_event(exchange, &event);
 }

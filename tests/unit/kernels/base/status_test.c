@@ -27,6 +27,22 @@ START_TEST(a_field_is_named)
 }
 END_TEST
 
+START_TEST(a_code_is_added_to_what_was_set)
+{
+    struct error error;
+    char longer[sizeof(error.code) + 8];
+    error_field(&error, STATUS_NOT_FOUND, "model", "there is none");
+    ck_assert_int_eq(error_code(&error, "model_not_found"), STATUS_NOT_FOUND);
+    ck_assert_str_eq(error.code, "model_not_found");
+    ck_assert_str_eq(error.field, "model");
+    ck_assert_str_eq(error.text, "there is none");
+    memset(longer, 'c', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    error_code(&error, longer);
+    ck_assert_uint_eq(strlen(error.code), sizeof(error.code) - 1);
+}
+END_TEST
+
 START_TEST(an_error_may_be_wrapped_in_itself)
 {
     struct error error;
@@ -76,6 +92,7 @@ Suite *suite(void)
     TCase *cases = tcase_create("status");
     tcase_add_test(cases, a_set_error_replaces_all_that_was_there);
     tcase_add_test(cases, a_field_is_named);
+    tcase_add_test(cases, a_code_is_added_to_what_was_set);
     tcase_add_test(cases, an_error_may_be_wrapped_in_itself);
     tcase_add_loop_test(cases, a_long_text_is_cut_between_characters, 0, 4);
     tcase_add_test(cases, each_status_has_a_name_of_its_own);
