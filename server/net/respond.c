@@ -41,15 +41,11 @@ static bool add_common(const struct exchange *exchange, struct MHD_Response *res
            (!(exchange->must_close || net_is_draining(exchange->net)) || add(response, "Connection", "close"));
 }
 
-/* Clients try again after 429 and 5xx unless they are told that it is of no use. */
-static bool add_retry(struct MHD_Response *response, uint32_t http_status, uint32_t retry_after_s)
+static bool add_retry_after(struct MHD_Response *response, uint32_t seconds)
 {
-    if (http_status == 429 || http_status == 503) {
-        char text[16];
-        snprintf(text, sizeof(text), "%u", retry_after_s);
-        return add(response, "Retry-After", text);
-    }
-    return http_status < 500 || add(response, "x-should-retry", "false");
+    char text[16];
+    snprintf(text, sizeof(text), "%u", seconds);
+    return add(response, "Retry-After", text);
 }
 
 /* ---- without memory ---- */
@@ -65,7 +61,7 @@ enum status respond_open(struct net *net, struct error *error)
         net->no_memory = MHD_create_response_from_buffer(body.size, body.data, MHD_RESPMEM_MUST_FREE);
     if (net->no_memory == NULL)
         buffer_free(&body);
-    else if (add(net->no_memory, "Content-Type", "application/json") && add_retry(net->no_memory, 503, 1))
+    else if (add(net->no_memory, "Content-Type", "application/json") && add_retry_after(net->no_memory, 1))
         return STATUS_OK;
     return error_no_memory(error, "the HTTP server");
 }
@@ -108,6 +104,14 @@ static uint32_t retry_after_s(const struct exchange *exchange)
     return pace_retry_after_s(&net->pace, status.waiting + 1, clock_ns());
 }
 
+/* Clients try again after 429 and 5xx unless they are told that it is of no use. */
+static bool add_retry(const struct exchange *exchange, struct MHD_Response *response, uint32_t http_status)
+{
+    if (http_status == 429 || http_status == 503)
+        return add_retry_after(response, retry_after_s(exchange));
+    return http_status < 500 || add(response, "x-should-retry", "false");
+}
+
 enum MHD_Result respond_queue(struct exchange *exchange, uint32_t http_status, struct MHD_Response *response,
                               bool complete)
 {
@@ -135,7 +139,7 @@ static enum MHD_Result respond_typed(struct exchange *exchange, uint32_t http_st
     bool complete = add(response, "Content-Type", content_type) &&
                     (!allows || add(response, "Allow", exchange->allow)) &&
                     (http_status != 401 || add(response, "WWW-Authenticate", "Bearer")) &&
-                    add_retry(response, http_status, retry_after_s(exchange));
+                    add_retry(exchange, response, http_status);
     enum MHD_Result result = respond_queue(exchange, http_status, response, complete);
     connection_enter(exchange, PHASE_REPLY, exchange->net->args.stall_timeout_ms + more_ms);
     return result;
