@@ -76,10 +76,6 @@ static enum status read_document(struct config_reader *reader, enum options_comm
         if (status != STATUS_OK)
             return status;
         switch (reader->yaml.event.type) {
-        case YAML_STREAM_START_EVENT:
-        case YAML_DOCUMENT_START_EVENT:
-        case YAML_DOCUMENT_END_EVENT:
-            break;
         case YAML_STREAM_END_EVENT:
             return STATUS_OK;
         case YAML_MAPPING_START_EVENT:

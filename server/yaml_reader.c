@@ -2,6 +2,7 @@
 #include "server/yaml_reader.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 enum status yaml_reader_open(struct yaml_reader *reader, const char *path, const char *field, struct error *error)
@@ -19,14 +20,22 @@ enum status yaml_reader_open(struct yaml_reader *reader, const char *path, const
     return STATUS_OK;
 }
 
+static bool is_frame(yaml_event_type_t type)
+{
+    return type == YAML_STREAM_START_EVENT || type == YAML_DOCUMENT_START_EVENT || type == YAML_DOCUMENT_END_EVENT;
+}
+
 enum status yaml_reader_next(struct yaml_reader *reader, struct error *error)
 {
-    yaml_event_delete(&reader->event);
-    memset(&reader->event, 0, sizeof reader->event);
-    if (yaml_parser_parse(&reader->parser, &reader->event))
-        return STATUS_OK;
-    return error_set(error, STATUS_INVALID, "%s line %zu: %s", reader->path, reader->parser.problem_mark.line + 1,
-                     reader->parser.problem != NULL ? reader->parser.problem : "not valid YAML");
+    do {
+        yaml_event_delete(&reader->event);
+        memset(&reader->event, 0, sizeof reader->event);
+        if (!yaml_parser_parse(&reader->parser, &reader->event))
+            return error_set(error, STATUS_INVALID, "%s line %zu: %s", reader->path,
+                             reader->parser.problem_mark.line + 1,
+                             reader->parser.problem != NULL ? reader->parser.problem : "not valid YAML");
+    } while (is_frame(reader->event.type));
+    return STATUS_OK;
 }
 
 size_t yaml_reader_line(const struct yaml_reader *reader)

@@ -17,6 +17,7 @@ struct yaml_reader {
 
 /* `field`: the option that named the file. On failure there is nothing to close. */
 enum status yaml_reader_open(struct yaml_reader *reader, const char *path, const char *field, struct error *error);
+/* The next one that says something: values, lists, mappings, their ends, and the end of the file. */
 enum status yaml_reader_next(struct yaml_reader *reader, struct error *error);
 size_t yaml_reader_line(const struct yaml_reader *reader); /* of the event, from 1 */
 void yaml_reader_close(struct yaml_reader *reader);

@@ -210,16 +210,8 @@ static enum status read_file(struct keys_reader *reader, struct error *error)
         enum status status = yaml_reader_next(&reader->yaml, error);
         if (status != STATUS_OK)
             return status;
-        switch (reader->yaml.event.type) {
-        case YAML_STREAM_START_EVENT:
-        case YAML_DOCUMENT_START_EVENT:
-        case YAML_DOCUMENT_END_EVENT:
-            continue;
-        case YAML_STREAM_END_EVENT:
+        if (reader->yaml.event.type == YAML_STREAM_END_EVENT)
             return list_seen ? STATUS_OK : fail_here(reader, "the file has no list of keys", error);
-        default:
-            break;
-        }
         if (list_seen || reader->yaml.event.type != YAML_SEQUENCE_START_EVENT)
             return fail_here(reader, "expected one list of keys: `- name: ...` each", error);
         list_seen = true;
