@@ -168,6 +168,18 @@ void reply_fail(struct api_reply *reply, const struct api_event *event, struct b
     sse_done(out);
 }
 
+bool reply_take_answer(struct api_reply *reply, const struct api_event *event, struct buffer *out, const char **text,
+                       size_t *size)
+{
+    if (event->type == API_EVENT_ERROR)
+        reply_fail(reply, event, out);
+    else if (event->type == API_EVENT_TOKENS && event->text_size > 0)
+        buffer_append(&reply->answer, event->text, event->text_size);
+    *size = reply->answer.size;
+    *text = *size > 0 ? reply->answer.data : "";
+    return event->type == API_EVENT_END;
+}
+
 /* A body begins when all that belongs into it is there. */
 static void collect(struct api_reply *reply, const struct reply_shape *shape, const struct api_event *event,
                     struct buffer *out)

@@ -62,6 +62,9 @@ void reply_write_text_or_null(struct json_writer *writer, const char *key, const
 void reply_end_frame(const struct api_reply *reply, struct json_writer *writer, const struct api_usage *usage);
 const char *reply_stop_reason(enum api_stop_reason reason);
 double reply_logprob(float logprob); /* finite: -9999 for minus infinity */
+/* Collects an answer that is text (detokenize). true with END: it is whole, `text` and its size say it, borrowed. */
+bool reply_take_answer(struct api_reply *reply, const struct api_event *event, struct buffer *out, const char **text,
+                       size_t *size);
 /* What ends a stream that failed, or the body that says so. */
 void reply_fail(struct api_reply *reply, const struct api_event *event, struct buffer *out);
 /* Lost memory shows in the output, whoever's buffer it was. */

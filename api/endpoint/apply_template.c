@@ -35,15 +35,13 @@ enum status apply_template_parse(struct api_call *call, const char *body, size_t
 
 void apply_template_event(struct api_reply *reply, const struct api_event *event, struct buffer *out)
 {
-    if (event->type == API_EVENT_ERROR)
-        reply_fail(reply, event, out);
-    else if (event->type == API_EVENT_TOKENS && event->text_size > 0)
-        buffer_append(&reply->answer, event->text, event->text_size);
-    if (event->type != API_EVENT_END)
+    const char *text;
+    size_t size;
+    if (!reply_take_answer(reply, event, out, &text, &size))
         return;
     struct json_writer writer = json_writer_start(out);
     json_object_begin(&writer);
     json_key(&writer, "prompt");
-    json_bytes(&writer, reply->answer.size > 0 ? reply->answer.data : "", reply->answer.size);
+    json_bytes(&writer, text, size);
     json_object_end(&writer);
 }
