@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEAD)
         return 0;
     const struct api_endpoint *endpoint = api_endpoint_find("POST", "/v1/chat/completions", &rest, &allow, &error);
-    enum status status = api_call_open(endpoint, (const char *)data + HEAD, size - HEAD, &fuzz_facts, &call, &error);
+    enum status status = api_call_open(endpoint, (const char *)data + HEAD, size - HEAD, &test_facts, &call, &error);
     if (status == STATUS_OK)
         check_call(call, data);
     else

@@ -19,13 +19,12 @@
 #include "kernels/base/status.h"
 #include "model/text/chat_template.h"
 #include "model/text/tokenizer.h"
+#include "tests/support/test_facts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* What libFuzzer looks for and calls in place of its own mutations. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t size_max, unsigned seed);
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
-
-extern const struct api_facts fuzz_facts; /* vocabulary 1000, up to 8 choices */
 
 /* In a block of exactly its size, so that a sanitizer sees the first byte too far; to be freed. */
 char *fuzz_copy(const void *data, size_t size);

@@ -121,7 +121,7 @@ static void answer(struct play *play)
 static void check_prompt(const struct api_prompt *prompt)
 {
     for (uint32_t i = 0; i < prompt->id_count; i++)
-        CHECK(prompt->ids[i] >= 0 && (uint32_t)prompt->ids[i] < fuzz_facts.vocabulary);
+        CHECK(prompt->ids[i] >= 0 && (uint32_t)prompt->ids[i] < test_facts.vocabulary);
     CHECK((prompt->text == NULL) != (prompt->ids == NULL));
     if (prompt->text != NULL)
         CHECK(utf8_invalid_at(prompt->text, prompt->size) == prompt->size);
@@ -129,14 +129,14 @@ static void check_prompt(const struct api_prompt *prompt)
 
 static void check_call(const struct api_call *call)
 {
-    CHECK(call->choices >= 1 && call->choices <= fuzz_facts.choices_max);
+    CHECK(call->choices >= 1 && call->choices <= test_facts.choices_max);
     CHECK(call->top_logprobs <= API_TOP_LOGPROBS_MAX && call->stop_count <= API_STOP_STRINGS_MAX);
     CHECK(call->sampling.temperature >= 0 && call->sampling.top_p > 0 && call->sampling.top_p <= 1);
     CHECK(call->sampling.min_p >= 0 && call->sampling.min_p <= 1);
     for (uint32_t i = 0; i < call->prompt_count; i++)
         check_prompt(&call->prompts[i]);
     for (uint32_t i = 0; i < call->stop_id_count; i++)
-        CHECK(call->stop_ids[i] >= 0 && (uint32_t)call->stop_ids[i] < fuzz_facts.vocabulary);
+        CHECK(call->stop_ids[i] >= 0 && (uint32_t)call->stop_ids[i] < test_facts.vocabulary);
     for (uint32_t i = 0; i < call->stop_count; i++)
         CHECK(call->stop[i].size > 0);
     CHECK(!call->is_chat || call->chat.messages->count > 0);
@@ -147,7 +147,7 @@ static void play_out(const struct api_call *call, uint8_t seed)
     struct play play = {.call = call, .random = seed};
     struct error error;
     check_call(call);
-    CHECK(api_reply_open(call, &fuzz_facts, "ID", &play.reply, &error) == STATUS_OK);
+    CHECK(api_reply_open(call, &test_facts, "ID", &play.reply, &error) == STATUS_OK);
     if (call->kind != API_CHAT && call->kind != API_COMPLETION)
         answer(&play);
     else
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct api_endpoint *endpoint = api_endpoint_find("POST", path, &rest, &allow, &error);
     CHECK(endpoint != NULL);
     char *body = fuzz_copy(data + HEAD, size - HEAD);
-    enum status status = api_call_open(endpoint, body, size - HEAD, &fuzz_facts, &call, &error);
+    enum status status = api_call_open(endpoint, body, size - HEAD, &test_facts, &call, &error);
     free(body); /* a call keeps nothing of it */
     if (status == STATUS_OK)
         play_out(call, data[1]);

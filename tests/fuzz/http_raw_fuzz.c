@@ -31,7 +31,7 @@ static void start(struct server *server)
     struct error error;
     log_setup(LOG_ERROR, LOG_FORMAT_TEXT);
     *server = (struct server){.engine = fake_engine_open()};
-    struct net_args args = {.engine = server->engine, .facts = &fuzz_facts};
+    struct net_args args = {.engine = server->engine, .facts = &test_facts};
     CHECK(net_listener_open("127.0.0.1", 0, &args.listener, &error) == STATUS_OK);
     CHECK(net_open(&args, &server->net, &error) == STATUS_OK);
 }

@@ -5,19 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct api_facts test_facts = {
-    .model_id = "tiny",
-    .created_unix_s = 1700000000,
-    .context = 4096,
-    .context_trained = 8192,
-    .vocabulary = 1000,
-    .choices_max = 8,
-    .fingerprint = "fp_0123",
-    .version = "0.1",
-    .eos_text = "<end>",
-    .has_chat_template = true,
-};
-
 const struct api_endpoint *post_endpoint(const char *path)
 {
     const char *rest, *allow;

@@ -1,11 +1,9 @@
-/* Requests and facts for tests of the wire formats. */
+/* Requests for tests of the wire formats. */
 #ifndef TESTS_UNIT_API_REQUESTS_H
 #define TESTS_UNIT_API_REQUESTS_H
 
 #include "api/api.h"
-
-/* Vocabulary 1000, context 4096, up to 8 choices. */
-extern const struct api_facts test_facts;
+#include "tests/support/test_facts.h"
 
 /* The endpoint that takes a POST to this path. */
 const struct api_endpoint *post_endpoint(const char *path);
